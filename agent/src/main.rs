@@ -1,0 +1,2 @@
+//! The `gdr-agent` binary.
+fn main() {}
