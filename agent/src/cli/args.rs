@@ -8,7 +8,13 @@ use super::output::Format;
 
 /// Makes GPUDirect RDMA work, proves that it works, and keeps the node bootable.
 #[derive(Debug, Parser)]
-#[command(name = "gdr-agent", version, about, max_term_width = 100, disable_help_subcommand = true)]
+#[command(
+    name = "gdr-agent",
+    version,
+    about,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
 #[command(after_help = "Examples:
   gdr-agent plan                      what would change here, and the exact diff
   gdr-agent apply --reboot            stage it and ask for the reboot that tries it

@@ -20,7 +20,12 @@ pub struct CliError {
 impl CliError {
     /// An error with its exit code.
     pub fn new(exit: Exit, kind: &'static str, message: impl Into<String>) -> Self {
-        Self { exit, kind, message: message.into(), help: None }
+        Self {
+            exit,
+            kind,
+            message: message.into(),
+            help: None,
+        }
     }
 
     /// The same, with advice.
@@ -43,8 +48,12 @@ impl From<SysError> for CliError {
             "permission-denied" if !rustix::process::geteuid().is_root() => {
                 error.help("run it as root: this command reads or writes what only root may")
             }
-            "disk-full" => error.help("free some space there and run the command again; nothing was changed"),
-            "read-only" => error.help("mount it writable and run the command again; nothing was changed"),
+            "disk-full" => {
+                error.help("free some space there and run the command again; nothing was changed")
+            }
+            "read-only" => {
+                error.help("mount it writable and run the command again; nothing was changed")
+            }
             _ => error,
         }
     }

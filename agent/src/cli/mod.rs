@@ -37,11 +37,18 @@ pub fn main() -> ExitCode {
         Err(e) => {
             let _ = e.print();
             // Help and version are not errors.
-            return if e.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() };
+            return if e.use_stderr() {
+                Exit::Usage.into()
+            } else {
+                Exit::Done.into()
+            };
         }
     };
     log_to_stderr(args.verbose);
-    let out = Out { format: args.format, quiet: args.quiet };
+    let out = Out {
+        format: args.format,
+        quiet: args.quiet,
+    };
     match run(args, out) {
         Ok(exit) => exit.into(),
         Err(error) => {
@@ -53,7 +60,11 @@ pub fn main() -> ExitCode {
 
 fn run(args: Args, out: Out) -> Result<Exit, CliError> {
     let root = Root::open(&args.root)?;
-    let context = Context { root, policy: args.policy, out };
+    let context = Context {
+        root,
+        policy: args.policy,
+        out,
+    };
     match args.verb {
         Verb::Facts => facts::run(&context),
     }

@@ -56,11 +56,20 @@ impl Out {
     ///
     /// # Errors
     /// Standard output is closed or full.
-    pub fn result<T: Serialize>(self, value: &T, text: impl FnOnce() -> String) -> Result<(), CliError> {
+    pub fn result<T: Serialize>(
+        self,
+        value: &T,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), CliError> {
         match self.format {
             Format::Json => {
-                let json = serde_json::to_string_pretty(value)
-                    .map_err(|e| CliError::new(Exit::Internal, "json", format!("cannot print the result: {e}")))?;
+                let json = serde_json::to_string_pretty(value).map_err(|e| {
+                    CliError::new(
+                        Exit::Internal,
+                        "json",
+                        format!("cannot print the result: {e}"),
+                    )
+                })?;
                 self.raw(&format!("{json}\n"))
             }
             Format::Text | Format::Diff if self.quiet => Ok(()),
@@ -75,9 +84,11 @@ impl Out {
     pub fn raw(self, text: &str) -> Result<(), CliError> {
         let mut out = anstream::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(CliError::new(Exit::Internal, "io", format!("cannot write to standard output: {e}")))
-            }
+            Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(CliError::new(
+                Exit::Internal,
+                "io",
+                format!("cannot write to standard output: {e}"),
+            )),
             _ => Ok(()),
         }
     }

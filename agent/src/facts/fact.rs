@@ -20,17 +20,29 @@ pub struct Fact<T> {
 impl<T> Fact<T> {
     /// A value that was read.
     pub fn known(value: T, from: impl Into<String>) -> Self {
-        Self { value: Some(value), from: from.into(), unknown: None }
+        Self {
+            value: Some(value),
+            from: from.into(),
+            unknown: None,
+        }
     }
 
     /// Known not to be there.
     pub fn absent(from: impl Into<String>) -> Self {
-        Self { value: None, from: from.into(), unknown: None }
+        Self {
+            value: None,
+            from: from.into(),
+            unknown: None,
+        }
     }
 
     /// Could not be read.
     pub fn unknown(from: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { value: None, from: from.into(), unknown: Some(why.into()) }
+        Self {
+            value: None,
+            from: from.into(),
+            unknown: Some(why.into()),
+        }
     }
 
     /// From a read that may have failed.
@@ -55,13 +67,21 @@ impl<T> Fact<T> {
 
     /// The same fact, its value turned into another.
     pub fn and_then<U>(self, f: impl FnOnce(T) -> Option<U>) -> Fact<U> {
-        let Self { value, from, unknown } = self;
+        let Self {
+            value,
+            from,
+            unknown,
+        } = self;
         match value {
             Some(value) => match f(value) {
                 Some(value) => Fact::known(value, from),
                 None => Fact::unknown(from, "its content is not what it should be"),
             },
-            None => Fact { value: None, from, unknown },
+            None => Fact {
+                value: None,
+                from,
+                unknown,
+            },
         }
     }
 }

@@ -19,7 +19,12 @@ const HOLD_SUFFIX: &str = ".gdr-agent-old";
 ///
 /// # Errors
 /// As [`write::replace`]; the file is then the old one.
-pub fn replace(root: &Root, path: &str, bytes: &[u8], attributes: Option<write::Attributes>) -> Result<(), SysError> {
+pub fn replace(
+    root: &Root,
+    path: &str,
+    bytes: &[u8],
+    attributes: Option<write::Attributes>,
+) -> Result<(), SysError> {
     let place = place(root, path, true)?;
     let hold = format!("{}{HOLD_SUFFIX}", place.name);
     let unhold = || match rustix::fs::unlinkat(&place.dir, hold.as_str(), AtFlags::empty()) {
@@ -27,9 +32,17 @@ pub fn replace(root: &Root, path: &str, bytes: &[u8], attributes: Option<write::
         Err(e) => Err(root.error("remove the old name of", path, e)),
     };
     unhold()?;
-    match rustix::fs::linkat(&place.dir, place.name.as_str(), &place.dir, hold.as_str(), AtFlags::empty()) {
+    match rustix::fs::linkat(
+        &place.dir,
+        place.name.as_str(),
+        &place.dir,
+        hold.as_str(),
+        AtFlags::empty(),
+    ) {
         // No hard links on FAT: there is no journal either.
-        Ok(()) | Err(rustix::io::Errno::NOENT | rustix::io::Errno::PERM | rustix::io::Errno::OPNOTSUPP) => {}
+        Ok(())
+        | Err(rustix::io::Errno::NOENT | rustix::io::Errno::PERM | rustix::io::Errno::OPNOTSUPP) => {
+        }
         Err(e) => return Err(root.error("hold the old blocks of", path, e)),
     }
     let written = write::replace_at(root, path, &place, bytes, attributes);
@@ -60,29 +73,46 @@ pub fn remove(root: &Root, path: &str) -> Result<(), SysError> {
 /// # Errors
 /// The lengths differ, the file changed meanwhile, or the write or its sync failed.
 pub fn overwrite(root: &Root, path: &str, expected: &[u8], bytes: &[u8]) -> Result<(), SysError> {
-    let refuse = |why: &str| SysError::Refused { action: "overwrite", path: root.outside(path), why: why.to_owned() };
+    let refuse = |why: &str| SysError::Refused {
+        action: "overwrite",
+        path: root.outside(path),
+        why: why.to_owned(),
+    };
     if expected.len() != bytes.len() {
         return Err(refuse("the length would change"));
     }
     let place = place(root, path, false)?;
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(&place.dir, place.name.as_str(), flags, rustix::fs::Mode::empty())
-        .map_err(|e| root.error("write", path, e))?;
+    let fd = rustix::fs::openat(
+        &place.dir,
+        place.name.as_str(),
+        flags,
+        rustix::fs::Mode::empty(),
+    )
+    .map_err(|e| root.error("write", path, e))?;
     let file = File::from(fd);
     let io = |e: std::io::Error| root.error("write", path, e);
     let meta = file.metadata().map_err(io)?;
     if !meta.is_file() || meta.len() != bytes.len() as u64 {
-        return Err(refuse("it is not a regular file of the length that was read"));
+        return Err(refuse(
+            "it is not a regular file of the length that was read",
+        ));
     }
     let mut now = vec![0; bytes.len()];
     file.read_exact_at(&mut now, 0).map_err(io)?;
     if now != expected {
-        return Err(refuse("somebody else changed it meanwhile; run the command again"));
+        return Err(refuse(
+            "somebody else changed it meanwhile; run the command again",
+        ));
     }
     file.write_all_at(bytes, 0).map_err(io)?;
     file.sync_all().map_err(io)?;
     file.read_exact_at(&mut now, 0).map_err(io)?;
-    if now == bytes { Ok(()) } else { Err(refuse("it does not read back what was written")) }
+    if now == bytes {
+        Ok(())
+    } else {
+        Err(refuse("it does not read back what was written"))
+    }
 }
 
 fn parent(path: &str) -> &str {

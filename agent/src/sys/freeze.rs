@@ -48,7 +48,9 @@ pub fn settle(root: &Root, dir: &str) -> Result<bool, SysError> {
         return Ok(false);
     }
     let Some(guard) = Guard::start(&root.outside(dir).to_string_lossy()) else {
-        tracing::warn!("no guard process could be started: the file system of {dir} was synced, not frozen");
+        tracing::warn!(
+            "no guard process could be started: the file system of {dir} was synced, not frozen"
+        );
         return Ok(false);
     };
     let frozen = freeze(&fd);
@@ -91,7 +93,10 @@ impl Guard {
             .spawn()
             .ok()?;
         let mut ready = [0; 1];
-        let told = child.stdout.take().is_some_and(|mut out| out.read_exact(&mut ready).is_ok());
+        let told = child
+            .stdout
+            .take()
+            .is_some_and(|mut out| out.read_exact(&mut ready).is_ok());
         let guard = Self { child };
         if told {
             Some(guard)
@@ -121,7 +126,10 @@ pub fn guard(dir: &str) -> std::io::Result<()> {
     let until = clock::now() + GUARD_TIME;
     loop {
         let left = until.saturating_duration_since(clock::now());
-        let mut poll = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
+        let mut poll = [rustix::event::PollFd::new(
+            &stdin,
+            rustix::event::PollFlags::IN,
+        )];
         let timeout = rustix::event::Timespec::try_from(left).ok();
         match rustix::event::poll(&mut poll, timeout.as_ref()) {
             Err(rustix::io::Errno::INTR) => {}

@@ -66,7 +66,11 @@ impl Root {
     /// # Errors
     /// The directory is not there, is not a directory, or may not be searched.
     pub fn open(path: &Path) -> Result<Self, SysError> {
-        let error = |source| SysError::File { action: "open the root directory", path: path.into(), source };
+        let error = |source| SysError::File {
+            action: "open the root directory",
+            path: path.into(),
+            source,
+        };
         let path = std::fs::canonicalize(path).map_err(error)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = rustix::fs::open(&path, flags, Mode::empty()).map_err(|e| error(e.into()))?;
@@ -96,19 +100,38 @@ impl Root {
         self.dir.as_fd()
     }
 
-    pub(super) fn error(&self, action: &'static str, path: &str, source: impl Into<std::io::Error>) -> SysError {
-        SysError::File { action, path: self.outside(path), source: source.into() }
+    pub(super) fn error(
+        &self,
+        action: &'static str,
+        path: &str,
+        source: impl Into<std::io::Error>,
+    ) -> SysError {
+        SysError::File {
+            action,
+            path: self.outside(path),
+            source: source.into(),
+        }
     }
 
     /// Opens a file below the root; links resolve inside it.
     ///
     /// # Errors
     /// As `openat2(2)`.
-    pub fn open_file(&self, path: &str, flags: OFlags, action: &'static str) -> Result<OwnedFd, SysError> {
-        let name = if path.trim_start_matches('/').is_empty() { "." } else { path };
+    pub fn open_file(
+        &self,
+        path: &str,
+        flags: OFlags,
+        action: &'static str,
+    ) -> Result<OwnedFd, SysError> {
+        let name = if path.trim_start_matches('/').is_empty() {
+            "."
+        } else {
+            path
+        };
         loop {
             let flags = flags | OFlags::CLOEXEC;
-            match rustix::fs::openat2(&self.dir, name, flags, Mode::empty(), ResolveFlags::IN_ROOT) {
+            match rustix::fs::openat2(&self.dir, name, flags, Mode::empty(), ResolveFlags::IN_ROOT)
+            {
                 // A rename somewhere in the tree raced with the walk: openat2(2) says try again.
                 Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
                 result => return result.map_err(|e| self.error(action, path, e)),
@@ -126,14 +149,23 @@ impl Root {
         let stat = rustix::fs::fstat(&fd).map_err(|e| self.error("read", path, e))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             let why = "it is not a regular file".to_owned();
-            return Err(SysError::Refused { action: "read", path: self.outside(path), why });
+            return Err(SysError::Refused {
+                action: "read",
+                path: self.outside(path),
+                why,
+            });
         }
         let mut bytes = Vec::new();
         let mut file = File::from(fd).take(MAX_READ + 1);
-        file.read_to_end(&mut bytes).map_err(|e| self.error("read", path, e))?;
+        file.read_to_end(&mut bytes)
+            .map_err(|e| self.error("read", path, e))?;
         if bytes.len() as u64 > MAX_READ {
             let why = format!("it is larger than {} MiB", MAX_READ >> 20);
-            return Err(SysError::Refused { action: "read", path: self.outside(path), why });
+            return Err(SysError::Refused {
+                action: "read",
+                path: self.outside(path),
+                why,
+            });
         }
         Ok(bytes)
     }
@@ -145,7 +177,12 @@ impl Root {
     pub fn read_if_there(&self, path: &str) -> Result<Option<Vec<u8>>, SysError> {
         match self.read(path) {
             Ok(bytes) => Ok(Some(bytes)),
-            Err(e) if e.is_not_found() || e.errno() == Some(rustix::io::Errno::NOTDIR.raw_os_error()) => Ok(None),
+            Err(e)
+                if e.is_not_found()
+                    || e.errno() == Some(rustix::io::Errno::NOTDIR.raw_os_error()) =>
+            {
+                Ok(None)
+            }
             Err(e) => Err(e),
         }
     }
@@ -155,7 +192,9 @@ impl Root {
     /// # Errors
     /// As [`Root::read_if_there`].
     pub fn text_if_there(&self, path: &str) -> Result<Option<String>, SysError> {
-        Ok(self.read_if_there(path)?.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned()))
+        Ok(self
+            .read_if_there(path)?
+            .map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned()))
     }
 
     /// The names in a directory, sorted; empty when it is not there.
@@ -172,7 +211,9 @@ impl Root {
         let dir = rustix::fs::Dir::new(fd).map_err(|e| self.error("list", path, e))?;
         for entry in dir {
             let entry = entry.map_err(|e| self.error("list", path, e))?;
-            let Ok(name) = entry.file_name().to_str() else { continue };
+            let Ok(name) = entry.file_name().to_str() else {
+                continue;
+            };
             if name == "." || name == ".." {
                 continue;
             }
@@ -184,7 +225,10 @@ impl Root {
                 },
                 kind => entry_kind(kind),
             };
-            entries.push(Entry { name: name.to_owned(), kind });
+            entries.push(Entry {
+                name: name.to_owned(),
+                kind,
+            });
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
@@ -227,12 +271,16 @@ impl Root {
     fn stat_with(&self, path: &str, flags: OFlags) -> Result<Option<Stat>, SysError> {
         let fd = match self.open_file(path, flags, "look at") {
             Ok(fd) => fd,
-            Err(e) if e.is_not_found() || e.errno() == Some(rustix::io::Errno::NOTDIR.raw_os_error()) => {
+            Err(e)
+                if e.is_not_found()
+                    || e.errno() == Some(rustix::io::Errno::NOTDIR.raw_os_error()) =>
+            {
                 return Ok(None);
             }
             Err(e) => return Err(e),
         };
-        let stat = rustix::fs::statat(&fd, "", AtFlags::EMPTY_PATH).map_err(|e| self.error("look at", path, e))?;
+        let stat = rustix::fs::statat(&fd, "", AtFlags::EMPTY_PATH)
+            .map_err(|e| self.error("look at", path, e))?;
         Ok(Some(Stat {
             mode: stat.st_mode & 0o7777,
             uid: stat.st_uid,

@@ -23,16 +23,23 @@ pub(super) fn place(root: &Root, path: &str, make_dirs: bool) -> Result<Place, S
     let mut todo: VecDeque<String> = components(path);
     let mut stack: Vec<OwnedFd> = vec![open_dir(root, path, root.fd(), ".")?];
     let mut links = 0;
-    let refuse = |why: String| SysError::Refused { action: "write", path: root.outside(path), why };
+    let refuse = |why: String| SysError::Refused {
+        action: "write",
+        path: root.outside(path),
+        why,
+    };
     while let Some(name) = todo.pop_front() {
-        let here = stack.last().ok_or_else(|| refuse("it leads out of the root".to_owned()))?;
+        let here = stack
+            .last()
+            .ok_or_else(|| refuse("it leads out of the root".to_owned()))?;
         if name == ".." {
             if stack.len() > 1 {
                 stack.pop();
             }
             continue;
         }
-        trusted_dir(here).map_err(|why| refuse(format!("the directory that holds `{name}` {why}")))?;
+        trusted_dir(here)
+            .map_err(|why| refuse(format!("the directory that holds `{name}` {why}")))?;
         let stat = match rustix::fs::statat(here, name.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Some(stat),
             Err(rustix::io::Errno::NOENT) => None,
@@ -47,11 +54,15 @@ pub(super) fn place(root: &Root, path: &str, make_dirs: bool) -> Result<Place, S
                     return Err(refuse("it goes through too many links".to_owned()));
                 }
                 if !trusted_owner(owner) {
-                    return Err(refuse(format!("`{name}` is a link that belongs to user {owner}")));
+                    return Err(refuse(format!(
+                        "`{name}` is a link that belongs to user {owner}"
+                    )));
                 }
                 let target = rustix::fs::readlinkat(here, name.as_str(), Vec::new())
                     .map_err(|e| root.error("read the link", path, e))?;
-                let target = target.to_str().map_err(|_| refuse(format!("the link `{name}` is not UTF-8")))?;
+                let target = target
+                    .to_str()
+                    .map_err(|_| refuse(format!("the link `{name}` is not UTF-8")))?;
                 if target.starts_with('/') {
                     stack.truncate(1);
                 }
@@ -60,7 +71,9 @@ pub(super) fn place(root: &Root, path: &str, make_dirs: bool) -> Result<Place, S
                 }
             }
             _ if todo.is_empty() => {
-                let dir = stack.pop().ok_or_else(|| refuse("it leads out of the root".to_owned()))?;
+                let dir = stack
+                    .pop()
+                    .ok_or_else(|| refuse("it leads out of the root".to_owned()))?;
                 return Ok(Place { dir, name });
             }
             Some(FileType::Directory) => {
@@ -70,24 +83,38 @@ pub(super) fn place(root: &Root, path: &str, make_dirs: bool) -> Result<Place, S
             None if make_dirs => {
                 rustix::fs::mkdirat(here, name.as_str(), Mode::from_raw_mode(0o755))
                     .map_err(|e| root.error("make a directory for", path, e))?;
-                rustix::fs::fsync(here).map_err(|e| root.error("make durable the directory of", path, e))?;
+                rustix::fs::fsync(here)
+                    .map_err(|e| root.error("make durable the directory of", path, e))?;
                 let next = open_dir(root, path, here, &name)?;
                 stack.push(next);
             }
-            None => return Err(root.error("open the directory of", path, rustix::io::Errno::NOENT)),
-            Some(_) => return Err(root.error("open the directory of", path, rustix::io::Errno::NOTDIR)),
+            None => {
+                return Err(root.error("open the directory of", path, rustix::io::Errno::NOENT));
+            }
+            Some(_) => {
+                return Err(root.error("open the directory of", path, rustix::io::Errno::NOTDIR));
+            }
         }
     }
     Err(refuse("it names a directory".to_owned()))
 }
 
 fn components(path: &str) -> VecDeque<String> {
-    path.split('/').filter(|c| !c.is_empty() && *c != ".").map(str::to_owned).collect()
+    path.split('/')
+        .filter(|c| !c.is_empty() && *c != ".")
+        .map(str::to_owned)
+        .collect()
 }
 
-fn open_dir(root: &Root, path: &str, dir: impl std::os::fd::AsFd, name: &str) -> Result<OwnedFd, SysError> {
+fn open_dir(
+    root: &Root,
+    path: &str,
+    dir: impl std::os::fd::AsFd,
+    name: &str,
+) -> Result<OwnedFd, SysError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(dir, name, flags, Mode::empty()).map_err(|e| root.error("open the directory of", path, e))
+    rustix::fs::openat(dir, name, flags, Mode::empty())
+        .map_err(|e| root.error("open the directory of", path, e))
 }
 
 fn trusted_owner(uid: u32) -> bool {
@@ -97,11 +124,17 @@ fn trusted_owner(uid: u32) -> bool {
 fn trusted_dir(dir: &OwnedFd) -> Result<(), String> {
     let stat = rustix::fs::fstat(dir).map_err(|e| format!("cannot be looked at: {e}"))?;
     if !trusted_owner(stat.st_uid) {
-        return Err(format!("belongs to user {}; give it to root first", stat.st_uid));
+        return Err(format!(
+            "belongs to user {}; give it to root first",
+            stat.st_uid
+        ));
     }
     // Group or world may write: somebody else could swap the name between our steps.
     if stat.st_mode & 0o022 != 0 {
-        return Err(format!("is writable by others (mode {:o}); chmod go-w it first", stat.st_mode & 0o7777));
+        return Err(format!(
+            "is writable by others (mode {:o}); chmod go-w it first",
+            stat.st_mode & 0o7777
+        ));
     }
     Ok(())
 }

@@ -27,7 +27,12 @@ pub struct Attributes {
 ///
 /// # Errors
 /// Nothing has changed when it fails. Untrusted directories and links are refused.
-pub fn replace(root: &Root, path: &str, bytes: &[u8], attributes: Option<Attributes>) -> Result<(), SysError> {
+pub fn replace(
+    root: &Root,
+    path: &str,
+    bytes: &[u8],
+    attributes: Option<Attributes>,
+) -> Result<(), SysError> {
     let place = place(root, path, true)?;
     replace_at(root, path, &place, bytes, attributes)
 }
@@ -43,9 +48,11 @@ pub(super) fn replace_at(
     let old = open_old(root, path, place)?;
     let temp = temp_name(root, path, &place.name)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(&place.dir, temp.as_str(), flags, Mode::from_raw_mode(0o600)).map_err(error)?;
+    let fd = rustix::fs::openat(&place.dir, temp.as_str(), flags, Mode::from_raw_mode(0o600))
+        .map_err(error)?;
     let result = fill(root, path, fd, old.as_ref(), bytes, attributes).and_then(|()| {
-        rustix::fs::renameat(&place.dir, temp.as_str(), &place.dir, place.name.as_str()).map_err(error)
+        rustix::fs::renameat(&place.dir, temp.as_str(), &place.dir, place.name.as_str())
+            .map_err(error)
     });
     if let Err(e) = result {
         // The first error is the one to tell; a leftover is swept by the next run.
@@ -75,14 +82,19 @@ fn fill(
     if let Some(Attributes { uid, gid, .. }) = wanted {
         let now = attributes_of(&fd).map_err(error)?;
         if (now.uid, now.gid) != (uid, gid) {
-            let (uid, gid) = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
+            let (uid, gid) = (
+                rustix::fs::Uid::from_raw(uid),
+                rustix::fs::Gid::from_raw(gid),
+            );
             rustix::fs::fchown(&fd, Some(uid), Some(gid)).map_err(error)?;
         }
     }
     let mode = wanted.map_or(0o644, |a| a.mode);
     rustix::fs::fchmod(&fd, Mode::from_raw_mode(mode)).map_err(error)?;
     let mut file = File::from(fd);
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|e| root.error("write", path, e))
+    file.write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .map_err(|e| root.error("write", path, e))
 }
 
 fn open_old(root: &Root, path: &str, place: &Place) -> Result<Option<OwnedFd>, SysError> {
@@ -95,14 +107,22 @@ fn open_old(root: &Root, path: &str, place: &Place) -> Result<Option<OwnedFd>, S
     let stat = rustix::fs::fstat(&fd).map_err(|e| root.error("write", path, e))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         let why = "it is not a regular file".to_owned();
-        return Err(SysError::Refused { action: "write", path: root.outside(path), why });
+        return Err(SysError::Refused {
+            action: "write",
+            path: root.outside(path),
+            why,
+        });
     }
     Ok(Some(fd))
 }
 
 fn attributes_of(fd: &impl AsFd) -> rustix::io::Result<Attributes> {
     let stat = rustix::fs::fstat(fd)?;
-    Ok(Attributes { mode: stat.st_mode & 0o7777, uid: stat.st_uid, gid: stat.st_gid })
+    Ok(Attributes {
+        mode: stat.st_mode & 0o7777,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+    })
 }
 
 /// SELinux keeps a file's label in an extended attribute: a file that lost it is unreadable to
@@ -132,7 +152,10 @@ pub const TEMP_PREFIX: &str = ".gdr-agent-tmp.";
 
 fn temp_name(root: &Root, path: &str, name: &str) -> Result<String, SysError> {
     let random = super::clock::random::<8>().map_err(|e| root.error("write", path, e))?;
-    Ok(format!("{TEMP_PREFIX}{:016x}.{name}", u64::from_ne_bytes(random)))
+    Ok(format!(
+        "{TEMP_PREFIX}{:016x}.{name}",
+        u64::from_ne_bytes(random)
+    ))
 }
 
 /// Removes a file and makes that durable; a missing file is done already.
@@ -159,7 +182,9 @@ pub fn remove(root: &Root, path: &str) -> Result<(), SysError> {
 pub fn make_private_dir(root: &Root, path: &str) -> Result<(), SysError> {
     let place = place(root, path, true)?;
     match rustix::fs::mkdirat(&place.dir, place.name.as_str(), Mode::from_raw_mode(0o700)) {
-        Ok(()) => rustix::fs::fsync(&place.dir).map_err(|e| root.error("make the directory", path, e)),
+        Ok(()) => {
+            rustix::fs::fsync(&place.dir).map_err(|e| root.error("make the directory", path, e))
+        }
         Err(rustix::io::Errno::EXIST) => Ok(()),
         Err(e) => Err(root.error("make the directory", path, e)),
     }
@@ -189,13 +214,25 @@ pub fn only_root_writes(root: &Root, path: &str) -> Result<(), SysError> {
     let place = place(root, path, false)?;
     let stat = rustix::fs::statat(&place.dir, place.name.as_str(), AtFlags::empty())
         .map_err(|e| root.error("look at", path, e))?;
-    let refuse = |why: String| Err(SysError::Refused { action: "trust", path: root.outside(path), why });
+    let refuse = |why: String| {
+        Err(SysError::Refused {
+            action: "trust",
+            path: root.outside(path),
+            why,
+        })
+    };
     let me = rustix::process::geteuid().as_raw();
     if stat.st_uid != 0 && stat.st_uid != me {
-        return refuse(format!("it belongs to user {}; `chown root` it after reading it", stat.st_uid));
+        return refuse(format!(
+            "it belongs to user {}; `chown root` it after reading it",
+            stat.st_uid
+        ));
     }
     if stat.st_mode & 0o022 != 0 {
-        return refuse(format!("others may write it (mode {:o}); `chmod go-w` it after reading it", stat.st_mode & 0o7777));
+        return refuse(format!(
+            "others may write it (mode {:o}); `chmod go-w` it after reading it",
+            stat.st_mode & 0o7777
+        ));
     }
     Ok(())
 }
