@@ -1,1 +1,3 @@
 //! gdr-agent
+
+pub mod reboot;
