@@ -1,5 +1,10 @@
 //! The same over a real message bus, a `dbus-daemon` of the test's own.
-#![allow(clippy::disallowed_methods, missing_docs)]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    missing_docs
+)]
 
 mod reboot_support;
 

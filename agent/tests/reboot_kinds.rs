@@ -1,5 +1,10 @@
 //! What kind of shutdown is under way, and the coordinators that only refuse.
-#![allow(clippy::disallowed_methods, missing_docs)]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    missing_docs
+)]
 
 mod reboot_support;
 

@@ -1,5 +1,10 @@
 //! The logind coordinator against a logind that behaves, and one that does not.
-#![allow(clippy::disallowed_methods, missing_docs)]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    missing_docs
+)]
 
 mod reboot_support;
 
@@ -31,13 +36,13 @@ fn scene(setup: Setup) -> Scene {
 
 impl Scene {
     fn request(&self, respect_inhibitors: bool) -> Result<(), Refusal> {
-        self.request_recording(respect_inhibitors, Ok(()))
+        self.request_recording(respect_inhibitors, &Ok(()))
     }
 
     fn request_recording(
         &self,
         respect_inhibitors: bool,
-        recorded: Result<(), String>,
+        recorded: &Result<(), String>,
     ) -> Result<(), Refusal> {
         let request = Request {
             reason: "trial of tx1".to_owned(),
@@ -188,6 +193,20 @@ fn a_policy_may_pass_over_inhibitors() {
     }
 }
 
+/// Seen with systemd 257 and no polkit: not even root may pass over a block lock.
+#[test]
+fn without_polkit_a_new_logind_lets_nobody_pass_over_a_block_lock() {
+    let mut setup = Setup::new(Age::V257).lock("shutdown", "block");
+    setup.polkit = false;
+    let scene = scene(setup);
+    let refusal = scene.request(false).unwrap_err();
+    assert_eq!(refusal.kind(), Kind::Denied);
+    assert_eq!(refusal.holders()[0].pid, 4711);
+    assert!(refusal.to_string().contains("install polkit"), "{refusal}");
+    assert!(scene.fake.wait_for("lock released"));
+    assert!(!scene.fake.has("on_granted"));
+}
+
 /// The lock is taken between our look at the list and the call; logind has the last word.
 #[test]
 fn a_lock_that_came_in_between_denies_too() {
@@ -211,7 +230,7 @@ fn a_lock_that_came_in_between_denies_too() {
 fn a_record_that_fails_calls_the_reboot_back() {
     let scene = scene(Setup::new(Age::V257));
     let refusal = scene
-        .request_recording(true, Err("disk full".to_owned()))
+        .request_recording(true, &Err("disk full".to_owned()))
         .unwrap_err();
     assert_eq!(
         refusal,
@@ -243,7 +262,7 @@ fn a_reboot_that_cannot_be_called_back_is_not_reported_as_called_back() {
     for age in [Age::V247, Age::V252] {
         let scene = scene(Setup::new(age));
         let refusal = scene
-            .request_recording(true, Err("disk full".to_owned()))
+            .request_recording(true, &Err("disk full".to_owned()))
             .unwrap_err();
         assert_eq!(
             refusal,

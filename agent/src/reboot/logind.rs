@@ -62,10 +62,12 @@ impl Logind {
     /// Turns a failed reboot call into a refusal, after looking at what it left behind.
     async fn explain(&self, login1: &Login1<'_>, fault: Fault, respect: bool) -> Refusal {
         match &fault {
-            Fault::Error { name, .. } if says_blocked(name) || (respect && says_denied(name)) => {
+            Fault::Error { name, .. } if says_blocked(name) || says_denied(name) => {
                 match login1.blockers().await {
-                    Ok(by) if says_blocked(name) || !by.is_empty() => blocked(by),
-                    _ => refusal(fault),
+                    Ok(by) if by.is_empty() && !says_blocked(name) => refusal(fault),
+                    Ok(by) if respect => blocked(by),
+                    Ok(by) => cannot_pass_over(by),
+                    Err(_) => refusal(fault),
                 }
             }
             Fault::Error { name, .. } if !says_no_reply(name) => refusal(fault),
@@ -184,6 +186,17 @@ async fn may_reboot(login1: &Login1<'_>, respect_inhibitors: bool) -> Result<(),
         other => Err(Refusal::Protocol {
             text: format!("CanReboot was answered with \"{}\", which is not known", one_line(other)),
         }),
+    }
+}
+
+/// From systemd 257 on only polkit may let somebody pass over a `block` lock, root included, and
+/// without polkit nobody may.
+fn cannot_pass_over(by: Vec<Holder>) -> Refusal {
+    let text = "the policy would pass over this inhibitor lock, but logind does not allow it; wait until it is gone, \
+                end its holder, or install polkit (org.freedesktop.login1.reboot-ignore-inhibit decides)";
+    Refusal::Denied {
+        by,
+        text: text.to_owned(),
     }
 }
 

@@ -62,6 +62,8 @@ pub struct Setup {
     pub preparing: bool,
     pub scheduled: (&'static str, u64),
     pub delay_max_usec: u64,
+    /// Whether polkit is there to decide about passing over block locks.
+    pub polkit: bool,
     pub jobs: Vec<(&'static str, &'static str)>,
     pub faults: HashMap<&'static str, Fault>,
 }
@@ -75,6 +77,7 @@ impl Setup {
             preparing: false,
             scheduled: ("", u64::MAX),
             delay_max_usec: 5_000_000,
+            polkit: true,
             jobs: Vec::new(),
             faults: HashMap::new(),
         }
@@ -386,6 +389,12 @@ impl Fake {
             return Err((
                 name,
                 "Operation denied due to active block inhibitor".to_owned(),
+            ));
+        }
+        if setup.age == Age::V257 && !setup.polkit && held("block") {
+            return Err((
+                "org.freedesktop.DBus.Error.AccessDenied",
+                "Permission denied".to_owned(),
             ));
         }
         self.with(|s| {
