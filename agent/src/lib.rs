@@ -3,4 +3,5 @@
 pub mod cli;
 pub mod facts;
 pub mod machine;
+pub mod reboot;
 pub mod sys;
