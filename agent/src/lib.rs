@@ -1,1 +1,4 @@
 //! gdr-agent
+#![forbid(unsafe_code)]
+
+pub mod pci;
