@@ -1,4 +1,7 @@
-//! gdr-agent
-#![forbid(unsafe_code)]
+//! The library behind the `gdr-agent` binary. `ARCHITECTURE.md` has the map.
 
+pub mod cli;
+pub mod facts;
+pub mod machine;
 pub mod pci;
+pub mod sys;
