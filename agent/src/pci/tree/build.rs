@@ -196,7 +196,13 @@ fn by_bus_numbers(
         let seat = function
             .physfn
             .filter(|physical| listed.contains_key(physical));
-        let (parent, gap) = on_bus(seat.unwrap_or(function.bdf));
+        let (parent, mut gap) = on_bus(seat.unwrap_or(function.bdf));
+        if parent.is_none() && hangs_from_a_port(function) {
+            gap = Some(format!(
+                "no bridge with secondary bus {:02x}",
+                function.bdf.bus
+            ));
+        }
         let mut top = seat.unwrap_or(function.bdf);
         let mut above = parent;
         while let Some(bridge) = above {
@@ -209,6 +215,24 @@ fn by_bus_numbers(
         };
         places.insert(function.bdf, Place { parent, host, gap });
     }
+}
+
+/// True for functions that have a link to a port, or a bus of a switch, above them: such a function
+/// without a bridge above was separated from it.
+fn hangs_from_a_port(function: &RawFunction) -> bool {
+    use crate::pci::config::PortType;
+    let express = crate::pci::config::express(&mut &function.config)
+        .ok()
+        .flatten();
+    express.is_some_and(|express| {
+        matches!(
+            express.port,
+            PortType::Endpoint
+                | PortType::LegacyEndpoint
+                | PortType::UpstreamPort
+                | PortType::DownstreamPort
+        )
+    })
 }
 
 /// Fills in depth and role from the top down and cuts loops, which only a damaged tree can have.
