@@ -3,5 +3,6 @@
 pub mod cli;
 pub mod facts;
 pub mod machine;
+pub mod pci;
 pub mod reboot;
 pub mod sys;
