@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "a command line tool")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -81,23 +81,34 @@ impl Kind {
 }
 
 fn main() -> ExitCode {
-    match run(Cli::parse().verb) {
+    // On the made-up machine this binary has the names of GRUB's tools.
+    let mut args = std::env::args();
+    let name = args.next().unwrap_or_default();
+    let name = name.rsplit('/').next().unwrap_or_default();
+    let result = match node::TOOLS.contains(&name) {
+        true => tool(name, &args.collect::<Vec<_>>()),
+        false => run(Cli::parse().verb),
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln_error(&*error);
+            complain(&*error);
             ExitCode::FAILURE
         }
     }
 }
 
 #[allow(clippy::print_stderr, reason = "a command line tool")]
-fn eprintln_error(error: &dyn std::error::Error) {
+fn complain(error: &dyn std::error::Error) {
     eprintln!("sample-node: {error}");
 }
 
 fn run(verb: Verb) -> Result<(), Box<dyn std::error::Error>> {
     match verb {
-        Verb::Create { dir, kind } => show(&node::create(&dir, &kind.spec())?),
+        Verb::Create { dir, kind } => {
+            let spec = NodeSpec { tools: Some(std::env::current_exe()?), ..kind.spec() };
+            show(&node::create(&dir, &spec)?);
+        }
         Verb::Reboot {
             dir,
             dies,
@@ -111,6 +122,20 @@ fn run(verb: Verb) -> Result<(), Box<dyn std::error::Error>> {
             }
         }
         Verb::Mkconfig { dir, output } => node::regenerate(&Tree::new(&dir), Some(&output))?,
+    }
+    Ok(())
+}
+
+/// What grub-mkconfig, update-grub and grub-script-check do, from inside the made-up machine.
+fn tool(name: &str, args: &[String]) -> Result<(), Box<dyn std::error::Error>> {
+    let machine = Tree::new(Path::new("/"));
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match (name, args.as_slice()) {
+        ("grub-script-check", [file]) => node::grub::check(&machine.text(file)?)?,
+        ("update-grub", []) => node::regenerate(&machine, None)?,
+        ("grub-mkconfig", []) => print!("{}", node::menu(&machine)?.text()),
+        ("grub-mkconfig", ["-o" | "--output", file]) => node::regenerate(&machine, Some(file))?,
+        _ => return Err(format!("{name}: these arguments are not understood: {args:?}").into()),
     }
     Ok(())
 }

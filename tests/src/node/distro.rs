@@ -121,7 +121,7 @@ fn config(version: &str, cpu: Cpu) -> String {
 }
 
 fn modules(tree: &Tree, version: &str) -> Result<(), TreeError> {
-    let dir = format!("lib/modules/{version}");
+    let dir = format!("usr/lib/modules/{version}");
     let mut dep = String::new();
     let mut order = String::new();
     for (path, needs) in MODULES {

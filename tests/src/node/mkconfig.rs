@@ -1,7 +1,7 @@
 //! What `grub-mkconfig` does on the made-up machine: read `/etc/default/grub` as the shell script that
 //! it is, look which kernels and which scripts there are, write the menu.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::grub_cfg::Menu;
 use super::tree::{Tree, TreeError};
@@ -93,6 +93,8 @@ fn defaults(tree: &Tree) -> Result<Vec<String>, MkconfigError> {
         .env_clear()
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .env("LC_ALL", "C")
+        // the made-up machine has no /dev/null
+        .stdin(Stdio::inherit())
         .output()
         .map_err(MkconfigError::Shell)?;
     if !output.status.success() {

@@ -30,6 +30,7 @@ mod power;
 mod procfs;
 mod spec;
 mod sysfs;
+mod tools;
 mod tree;
 
 pub use grub_cfg::Menu;
@@ -37,6 +38,7 @@ pub use kernel::Started;
 pub use mkconfig::{MkconfigError, menu, regenerate};
 pub use power::{Boot, PowerError, Reboot, create, reboot};
 pub use spec::{Cpu, ESP_UUID, Lockdown, NodeSpec, POLICY, ROOT_UUID};
+pub use tools::TOOLS;
 pub use tree::{Tree, TreeError};
 
 #[cfg(test)]

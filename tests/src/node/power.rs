@@ -4,7 +4,7 @@ use super::grub::{self, Booted, Firmware, GrubError};
 use super::kernel::{self, MARK, Started};
 use super::spec::NodeSpec;
 use super::tree::{Tree, TreeError};
-use super::{distro, procfs, sysfs};
+use super::{distro, procfs, sysfs, tools};
 
 /// Why a sample node could not be built or did not come up.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +52,10 @@ pub fn create(root: &std::path::Path, spec: &NodeSpec) -> Result<Boot, PowerErro
     }
     tree.dir("")?;
     tree.file(MARK, format!("firmware_acs=0x{:04x}\n", spec.firmware_acs))?;
+    tools::merge_usr(&tree)?;
+    if let Some(tool) = &spec.tools {
+        tools::install(&tree, tool)?;
+    }
     sysfs::write(&tree, spec)?;
     procfs::write(&tree, spec)?;
     distro::write(&tree, spec)?;

@@ -52,7 +52,10 @@ pub(super) fn write(tree: &Tree, spec: &NodeSpec) -> Result<(), TreeError> {
     tree.file("proc/kallsyms", SYMBOLS)?;
     tree.file("proc/self/mounts", MOUNTS)?;
     tree.link("proc/mounts", "self/mounts")?;
-    tree.file("proc/self/mountinfo", mountinfo())?;
+    for process in ["self", "1"] {
+        tree.file(&format!("proc/{process}/mountinfo"), mountinfo())?;
+    }
+    tree.file("proc/sys/kernel/arch", "x86_64\n")?;
     let driver = &spec.driver;
     tree.file(
         "proc/driver/nvidia/version",

@@ -57,6 +57,9 @@ pub struct NodeSpec {
     pub cmdline: String,
     /// Version of the NVIDIA driver.
     pub driver: String,
+    /// A `sample-node` binary, which becomes the machine's GRUB tools; none leaves it without them, and
+    /// then no command line can be made permanent.
+    pub tools: Option<std::path::PathBuf>,
     /// `/etc/gdr-agent/policy.toml`; none leaves the machine without a policy.
     pub policy: Option<String>,
 }
@@ -81,6 +84,7 @@ impl Default for NodeSpec {
             cmdline_default: "quiet".into(),
             cmdline: "console=tty0 console=ttyS0,115200n8".into(),
             driver: "570.148.08".into(),
+            tools: None,
             policy: Some(POLICY.into()),
         }
     }

@@ -7,4 +7,4 @@ mod machine;
 mod syntax;
 
 pub use machine::{Booted, Firmware, GrubError, boot};
-pub use syntax::SyntaxError;
+pub use syntax::{SyntaxError, check};

@@ -66,6 +66,11 @@ enum Token {
     Close,
 }
 
+/// Whether `text` is a script at all: what `grub-script-check` says.
+pub fn check(text: &str) -> Result<(), SyntaxError> {
+    parse(text).map(drop)
+}
+
 /// Reads a whole file.
 pub(super) fn parse(text: &str) -> Result<Block, SyntaxError> {
     let tokens = tokens(text)?;
