@@ -106,7 +106,10 @@ fn complain(error: &dyn std::error::Error) {
 fn run(verb: Verb) -> Result<(), Box<dyn std::error::Error>> {
     match verb {
         Verb::Create { dir, kind } => {
-            let spec = NodeSpec { tools: Some(std::env::current_exe()?), ..kind.spec() };
+            let spec = NodeSpec {
+                tools: Some(std::env::current_exe()?),
+                ..kind.spec()
+            };
             show(&node::create(&dir, &spec)?);
         }
         Verb::Reboot {

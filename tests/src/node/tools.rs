@@ -55,9 +55,11 @@ fn copy(tree: &Tree, from: &Path, to: &str) -> Result<(), TreeError> {
     if let Some((above, _)) = to.rsplit_once('/') {
         tree.dir(above)?;
     }
-    fs::copy(from, tree.at(to)).map(drop).map_err(|source| TreeError {
-        what: "copying",
-        path: from.to_path_buf(),
-        source,
-    })
+    fs::copy(from, tree.at(to))
+        .map(drop)
+        .map_err(|source| TreeError {
+            what: "copying",
+            path: from.to_path_buf(),
+            source,
+        })
 }

@@ -6,7 +6,7 @@ const SIGNATURE: &str = "# GRUB Environment Block\n";
 
 /// Why GRUB's command failed; it prints the message and goes on with the next command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum EnvError {
+pub(crate) enum EnvError {
     #[error("invalid environment block")]
     Invalid,
     #[error("environment block too small")]
@@ -30,7 +30,7 @@ pub(super) fn load(block: &[u8]) -> Result<Vec<(String, String)>, EnvError> {
 }
 
 /// The block with `name` set to `value`, or without it; the size stays.
-pub(super) fn save(block: &[u8], name: &str, value: Option<&str>) -> Result<Vec<u8>, EnvError> {
+pub(crate) fn save(block: &[u8], name: &str, value: Option<&str>) -> Result<Vec<u8>, EnvError> {
     let text = String::from_utf8_lossy(block);
     let body = text.strip_prefix(SIGNATURE).ok_or(EnvError::Invalid)?;
     let mut kept: Vec<String> = Vec::new();

@@ -8,3 +8,6 @@ mod syntax;
 
 pub use machine::{Booted, Firmware, GrubError, boot};
 pub use syntax::{SyntaxError, check};
+
+#[cfg(test)]
+pub(crate) use env::save as save_env;
