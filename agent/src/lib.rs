@@ -4,4 +4,5 @@ pub mod cli;
 pub mod facts;
 pub mod machine;
 pub mod pci;
+pub mod reboot;
 pub mod sys;
