@@ -52,7 +52,7 @@ impl Daemon {
     }
 
     fn bus(&self) -> Bus {
-        Bus::at(&self.address).with_limit(Duration::from_secs(2))
+        Bus::at(&self.address).with_limit(Duration::from_secs(20))
     }
 }
 

@@ -21,7 +21,7 @@ type Jobs = Vec<(&'static str, &'static str)>;
 fn ask(setup: Setup) -> Result<ShutdownKind, ShutdownUnknown> {
     let dir = tempfile::tempdir().unwrap();
     let socket = Fake::new(setup).listen(dir.path());
-    pending_shutdown(&[Bus::peer(socket).with_limit(Duration::from_millis(400))])
+    pending_shutdown(&[Bus::peer(socket).with_limit(Duration::from_secs(2))])
 }
 
 fn with_jobs(jobs: Jobs) -> Setup {

@@ -17,7 +17,7 @@ pub(crate) struct Place {
     pub(crate) key: Range<usize>,
     /// Its value.
     pub(crate) value: Range<usize>,
-    /// The entries of the value, where it is a list.
+    /// The valid entries of the value, where it is a list.
     pub(crate) entries: Vec<Range<usize>>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Draft {
     pub(crate) group: Option<FleetlockGroup>,
     pub(crate) peer: Option<Peer>,
     pub(crate) min_gbps: Option<f64>,
-    /// Keys with a valid value, and where.
+    /// Keys with a value, of a list at least its valid entries, and where.
     pub(crate) places: BTreeMap<&'static str, Place>,
     /// Tables that a file has opened, even empty ones, and where.
     pub(crate) tables: BTreeMap<String, Place>,

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use toml::de::{DeTable, DeValue};
+use serde_spanned::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
 
 use crate::draft::{Draft, Place};
 use crate::escape::{quote, spell_out};
@@ -10,7 +11,7 @@ use crate::keys::{self, KEYS};
 use crate::problems::{Problem, Problems};
 use crate::source::{line_around, position};
 use crate::suggest::{did_you_mean, list};
-use crate::value::{Context, defined_before, entry_spans, not_a_table};
+use crate::value::{Context, defined_before, not_a_table};
 
 /// What is left to say about a file once it is read.
 #[derive(Debug, Default)]
@@ -57,7 +58,7 @@ pub(crate) fn read(file: usize, text: &str, draft: &mut Draft) -> Fragment {
     errors.sort_by_key(|(span, _)| span.start);
     for (span, message) in errors {
         if message.starts_with("duplicate key") {
-            problems.push(defined_again(text, root, span));
+            problems.push_with(|| defined_again(text, root, span));
         } else if span.start >= covered {
             // One slip often makes several errors on its line; the first says it best.
             let line = line_around(text, span.start);
@@ -76,9 +77,10 @@ fn unclear_from(text: &str, line: &Range<usize>) -> Range<usize> {
     let is_header = text
         .get(line.clone())
         .is_some_and(|line| line.trim_start().starts_with('['));
-    let next = text.get(line.end..).unwrap_or_default().find("\n[");
-    match next {
-        _ if !is_header => line.start..line.end + 1,
+    if !is_header {
+        return line.start..line.end + 1;
+    }
+    match text.get(line.end..).unwrap_or_default().find("\n[") {
         Some(next) => line.start..line.end + next + 1,
         None => line.start..text.len() + 1,
     }
@@ -123,41 +125,42 @@ impl Reader<'_> {
                 "" => name.get_ref().to_string(),
                 _ => format!("{table}.{}", name.get_ref()),
             };
-            let place = Place {
+            let place = |entries| Place {
                 file: self.file,
                 key: name.span(),
                 value: value.span(),
-                entries: entry_spans(value),
+                entries,
             };
             // A quoted key with a dot in it is one name, not a path.
             let dotted = name.get_ref().contains('.');
             if let Some(key) = keys::find(&path).filter(|_| !dotted) {
-                let mut context = Context {
-                    key: key.path,
-                    problems: &mut self.problems,
-                };
+                let mut context = Context::new(key.path, &mut self.problems);
                 if (key.read)(self.draft, value, &mut context) {
-                    self.draft.places.insert(key.path, place);
-                } else {
+                    self.draft
+                        .places
+                        .insert(key.path, place(std::mem::take(&mut context.entries)));
+                }
+                if context.failed {
                     self.draft.failed.insert(key.path);
                 }
             } else if keys::is_table(&path) && !dotted {
                 match value.get_ref() {
                     DeValue::Table(inner) => {
-                        self.draft.tables.insert(path.clone(), place);
+                        self.draft.tables.insert(path.clone(), place(Vec::new()));
                         self.table(&path, inner);
                     }
                     _ => self.problems.push(not_a_table(&path, value)),
                 }
             } else {
                 self.problems
-                    .push(unknown(table, name.get_ref(), name.span(), value.get_ref()));
+                    .push_with(|| unknown(table, name, value.get_ref()));
             }
         }
     }
 }
 
-fn unknown(table: &str, name: &str, span: Range<usize>, value: &DeValue<'_>) -> Problem {
+fn unknown(table: &str, key: &Spanned<DeString<'_>>, value: &DeValue<'_>) -> Problem {
+    let (name, span) = (key.get_ref().as_ref(), key.span());
     let what = if value.is_table() { "table" } else { "key" };
     let place = if table.is_empty() {
         String::new()

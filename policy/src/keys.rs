@@ -6,7 +6,7 @@ use crate::policy::VERSION;
 use crate::problems::Problem;
 use crate::value::{Context, FromToml, Value, whole_number};
 
-/// Reads a value into the draft; `false` means that the reason has been reported.
+/// Reads a value into the draft; `false` if nothing was stored. The context knows why.
 type Read = fn(&mut Draft, &Value<'_>, &mut Context<'_>) -> bool;
 
 /// A key of the format.
@@ -194,11 +194,7 @@ fn version(_: &mut Draft, value: &Value<'_>, context: &mut Context<'_>) -> bool 
     let supported = u32::from_str_radix(found.as_str(), found.radix()) == Ok(VERSION);
     if !supported {
         let (message, help) = check::unsupported(found);
-        context.problems.push(
-            Problem::error(value.span(), message)
-                .help(help)
-                .key("version"),
-        );
+        context.refuse(Problem::error(value.span(), message).help(help));
     }
     supported
 }

@@ -141,7 +141,9 @@ fn lacks(missing: &Missing, draft: &mut Draft, files: &mut [File<'_>]) {
 /// Reports a finding at the best of its places. Says nothing where a value that plays a part has
 /// been refused already or could not be read for sure.
 fn judge(finding: Finding, draft: &Draft, files: &mut [File<'_>]) {
-    if finding.at.iter().any(|at| draft.failed.contains(at.key)) {
+    // An entry that was read is there for sure, whatever became of its neighbours.
+    let refused = |at: &At| draft.failed.contains(at.key) && at.entry.is_none();
+    if finding.at.iter().any(refused) {
         return;
     }
     let in_doubt = |at: &At| match draft.places.get(at.key) {

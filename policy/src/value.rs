@@ -1,6 +1,6 @@
 //! From one spanned TOML value to one typed value, with every problem found on the way.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use serde_spanned::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -15,16 +15,35 @@ pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
 /// What is known while a value is read.
 pub(crate) struct Context<'a> {
     pub(crate) key: &'static str,
-    pub(crate) problems: &'a mut Problems,
+    /// The spans of the entries of a list that were read.
+    pub(crate) entries: Vec<Range<usize>>,
+    /// Whether something was refused.
+    pub(crate) failed: bool,
+    problems: &'a mut Problems,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    pub(crate) fn new(key: &'static str, problems: &'a mut Problems) -> Self {
+        Self {
+            key,
+            entries: Vec::new(),
+            failed: false,
+            problems,
+        }
+    }
+
+    /// Reports that the value, or a part of it, is refused.
+    pub(crate) fn refuse(&mut self, problem: Problem) {
+        self.failed = true;
+        self.problems.push(problem.key(self.key));
+    }
+
     /// Reports a value of the right type that is not allowed.
     fn invalid(&mut self, value: &Value<'_>, why: Invalid) {
         let problem = Problem::error(value.span(), format!("{}: {}", self.key, why.message));
-        self.problems.push(Problem {
+        self.refuse(Problem {
             help: why.help,
-            ..problem.key(self.key)
+            ..problem
         });
     }
 
@@ -32,15 +51,11 @@ impl Context<'_> {
     fn wrong_type(&mut self, value: &Value<'_>, expected: &str) {
         let found = article(value.get_ref().type_str());
         let message = format!("{} must be {expected}, found {found}", self.key);
-        self.problems.push(
-            Problem::error(value.span(), message)
-                .label(format!("expected {expected}"))
-                .key(self.key),
-        );
+        self.refuse(Problem::error(value.span(), message).label(format!("expected {expected}")));
     }
 }
 
-/// A type that a key can have. `None` means that the reason has been reported.
+/// A type that a key can have. `None` means that nothing could be read, and why has been reported.
 pub(crate) trait FromToml: Sized {
     /// The type, for messages about a value and about the entries of a list.
     const EXPECTED: &'static str;
@@ -120,12 +135,15 @@ impl<T: FromToml> FromToml for Vec<T> {
             context.invalid(value, Invalid::new(why));
             return None;
         }
-        // Every entry is read before the first failure counts, so that all are reported.
-        let entries: Vec<Option<T>> = array
-            .iter()
-            .map(|entry| T::from_toml(entry, context))
-            .collect();
-        entries.into_iter().collect()
+        // The good entries are kept beside a bad one, so that they are judged in the same run.
+        let mut list = Vec::new();
+        for entry in array {
+            if let Some(item) = T::from_toml(entry, context) {
+                list.push(item);
+                context.entries.push(entry.span());
+            }
+        }
+        Some(list)
     }
 }
 
@@ -154,14 +172,6 @@ pub(crate) fn whole_number(
         context.invalid(value, Invalid::new(check::outside(integer, range)));
     }
     inside
-}
-
-/// The spans of the entries of a list; none for other values.
-pub(crate) fn entry_spans(value: &Value<'_>) -> Vec<std::ops::Range<usize>> {
-    value
-        .get_ref()
-        .as_array()
-        .map_or_else(Vec::new, |array| array.iter().map(Spanned::span).collect())
 }
 
 /// Problem for something other than a table where a table belongs.

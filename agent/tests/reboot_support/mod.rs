@@ -132,6 +132,10 @@ impl Fake {
         }
     }
 
+    pub fn faults(&self) -> impl Iterator<Item = Fault> {
+        self.setup.faults.values().copied()
+    }
+
     pub fn log(&self, event: impl Into<String>) {
         self.with(|state| state.log.push(event.into()));
     }

@@ -515,6 +515,15 @@ fn all_errors_of_all_files_at_once_in_order() {
     assert_eq!(places[5].0, "d/20.toml");
 }
 
+#[test]
+fn one_bad_entry_does_not_hide_the_others() {
+    let text = "version = 1\n[kernel]\nset = [\n\"a;b\",\n\"init=/x\",\n\"q\",\n\"q\",\n\"r\",\n]\nremove = [\n\"$\",\n\"r\",\n]\n";
+    let found = errors(text);
+    let lines: Vec<usize> = found.iter().map(|found| found.line).collect();
+    assert_eq!(lines, [4, 5, 7, 11, 12], "{found:#?}");
+    assert!(found[4].message.contains("both set and removed"));
+}
+
 /// A refused value is reported once, and not again by what depends on it.
 #[test]
 fn no_error_follows_from_another() {
@@ -594,4 +603,44 @@ fn odd_but_valid_policies_warn() {
 #[test]
 fn no_sources_at_all() {
     assert!(load(&[]).unwrap_err().has_errors());
+}
+
+/// Files that would hang the test if each mistake cost a look at the whole file.
+#[test]
+fn large_files_full_of_mistakes_stay_bounded() {
+    let pieces = [
+        "[",
+        "[[a]]\n",
+        "[a]\n",
+        "a=1\n",
+        "a.b=1\n",
+        "x\n",
+        "=",
+        "\"",
+        "'''",
+        "{",
+        "a.",
+        "[x\n",
+        "a=[",
+        "1,",
+        "\\",
+        "\u{1b}",
+        "a={b=1,",
+        "\r",
+        "é",
+        "kernel.set=['a;',",
+        "[kernel]\nset=['-']\n",
+    ];
+    for piece in pieces {
+        let text = piece.repeat(MAX_SIZE / 4 / piece.len());
+        let found = errors(&format!("version = 1\n{text}"));
+        assert!(
+            !found.is_empty() && found.len() <= 102,
+            "{piece:?}: {}",
+            found.len()
+        );
+    }
+    let unknown: String = (0..20_000).map(|index| format!("k{index}=0,")).collect();
+    let found = errors(&format!("version = 1\nkernel = {{{unknown} }}\n"));
+    assert_eq!(found.len(), 101);
 }
