@@ -5,6 +5,7 @@ mod iommu;
 mod kernel;
 mod modules;
 mod os;
+pub mod pci;
 mod security;
 
 use schemars::JsonSchema;

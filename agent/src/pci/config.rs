@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Link;
 use super::acs::{self, AcsRegisters};
 use super::image::{ConfigBytes, ReadConfig};
 use super::walk::{self, Unknown};
@@ -142,6 +143,32 @@ pub struct ExpressLink {
     pub width: u8,
 }
 
+impl ExpressLink {
+    /// In the words of sysfs.
+    #[must_use]
+    pub fn describe(self) -> Link {
+        Link {
+            current_speed: speed_text(self.speed).map(str::to_owned),
+            current_width: Some(u32::from(self.width)),
+            max_speed: speed_text(self.max_speed).map(str::to_owned),
+            max_width: Some(u32::from(self.max_width)),
+        }
+    }
+}
+
+/// A link speed code as the kernel prints it (`pci_speed_string()` in drivers/pci/probe.c).
+const fn speed_text(code: u8) -> Option<&'static str> {
+    Some(match code {
+        1 => "2.5 GT/s PCIe",
+        2 => "5.0 GT/s PCIe",
+        3 => "8.0 GT/s PCIe",
+        4 => "16.0 GT/s PCIe",
+        5 => "32.0 GT/s PCIe",
+        6 => "64.0 GT/s PCIe",
+        _ => return None,
+    })
+}
+
 /// Address Translation Services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ats {
@@ -252,6 +279,22 @@ pub fn header(config: &mut impl ReadConfig) -> Result<Header, Unknown> {
     })
 }
 
+/// Reads the device/port type alone.
+///
+/// # Errors
+/// [`Unknown`] when the chain could not be followed to the PCI Express capability.
+pub fn port_type(config: &mut impl ReadConfig) -> Result<Option<PortType>, Unknown> {
+    let found = walk::standard(config, Some(CAP_EXPRESS)).find(CAP_EXPRESS)?;
+    found.map(|at| port_type_at(config, at.offset)).transpose()
+}
+
+fn port_type_at(config: &mut impl ReadConfig, offset: u16) -> Result<PortType, Unknown> {
+    let flags = config.dword(offset)? >> 16;
+    Ok(PortType::from_code(
+        u16::try_from((flags >> 4) & 0xf).unwrap_or(0xf),
+    ))
+}
+
 /// Reads the PCI Express capability.
 ///
 /// # Errors
@@ -261,8 +304,7 @@ pub fn express(config: &mut impl ReadConfig) -> Result<Option<Express>, Unknown>
         return Ok(None);
     };
     let offset = found.offset;
-    let flags = config.dword(offset)? >> 16;
-    let port = PortType::from_code(u16::try_from((flags >> 4) & 0xf).unwrap_or(0xf));
+    let port = port_type_at(config, offset)?;
     let pair = |config: &mut _, first: u16, second: u16| -> Option<(u32, u32)> {
         Some((word(config, offset, first)?, word(config, offset, second)?))
     };
@@ -317,6 +359,15 @@ fn express_link(cap: u32, status_and_control: u32) -> ExpressLink {
 pub fn acs(config: &mut impl ReadConfig) -> Result<Option<AcsRegisters>, Unknown> {
     let found = walk::extended(config, Some(acs::CAPABILITY_ID)).find(acs::CAPABILITY_ID)?;
     acs_at(config, found)
+}
+
+/// Finds the ATS capability and reads its control word.
+///
+/// # Errors
+/// [`Unknown`] when the chain could not be followed to it or its control word is out of reach.
+pub fn ats(config: &mut impl ReadConfig) -> Result<Option<Ats>, Unknown> {
+    let found = walk::extended(config, Some(EXT_ATS)).find(EXT_ATS)?;
+    ats_at(config, found)
 }
 
 fn acs_at(

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::acs::REDIRECT;
-use super::config::PortType;
+use super::config::{Found, PortType};
 use super::tree::{Node, Tree};
 use super::{Bdf, clear};
 
@@ -203,6 +203,9 @@ fn restore_port(tree: &Tree<'_>, saved: &SavedPort) -> RestoreDecision {
     let Some(node) = tree.find(saved.bdf).and_then(|id| tree.node(id)) else {
         return decision;
     };
+    if matches!(node.decoded.express, Found::Unknown(_)) || node.function.is_none() {
+        return unreadable(decision);
+    }
     if Identity::of(node).as_ref() != Some(&saved.identity) {
         decision.action = RestoreAction::OtherDevice;
         decision.reason = "another kind of device has this address now; not written".to_owned();
@@ -214,12 +217,7 @@ fn restore_port(tree: &Tree<'_>, saved: &SavedPort) -> RestoreDecision {
         .present()
         .filter(|acs| acs.offset == saved.offset)
     else {
-        decision.action = RestoreAction::Unknown;
-        decision.reason = format!(
-            "its ACS registers are not readable at {:#05x}",
-            saved.offset
-        );
-        return decision;
+        return unreadable(decision);
     };
     let new = (registers.ctl & !mask) | (saved.ctl & mask);
     decision.ctl = Some(registers.ctl);
@@ -233,4 +231,129 @@ fn restore_port(tree: &Tree<'_>, saved: &SavedPort) -> RestoreDecision {
         decision.setpci = Some(clear::setpci(saved.bdf, saved.ctl & mask, mask));
     }
     decision
+}
+
+fn unreadable(mut decision: RestoreDecision) -> RestoreDecision {
+    decision.action = RestoreAction::Unknown;
+    decision.reason = format!(
+        "its ACS registers are not readable at {:#05x}",
+        decision.offset
+    );
+    decision
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pci::clear::{AcsPlan, Action, PortDecision};
+    use crate::pci::{ConfigBytes, RawFunction};
+
+    fn port(device: u16, ctl: u16) -> RawFunction {
+        let mut bytes = vec![0; 4096];
+        bytes[6] = 0x10;
+        bytes[0x34] = 0x40;
+        bytes[0x40..0x44].copy_from_slice(&[0x10, 0, 0x62, 0]);
+        bytes[0x100..0x104].copy_from_slice(&0x0001_000d_u32.to_le_bytes());
+        bytes[0x106..0x108].copy_from_slice(&ctl.to_le_bytes());
+        RawFunction {
+            vendor: Some(0x1000),
+            device: Some(device),
+            class: Some(0x06_0400),
+            config: ConfigBytes::whole(&bytes),
+            ..RawFunction::bare("0000:17:00.0".parse().unwrap())
+        }
+    }
+
+    fn clearing(ctl: u16, new: u16) -> AcsPlan {
+        let port = PortDecision {
+            bdf: "0000:17:00.0".parse().unwrap(),
+            offset: Some(0x100),
+            ctl: Some(ctl),
+            new: Some(new),
+            action: Action::Clear,
+            reason: String::new(),
+            setpci: None,
+        };
+        AcsPlan {
+            ports: vec![port],
+            refusals: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn remembered(saved: &mut Saved, ctl: u16, new: u16, boot: &str) {
+        let functions = [port(0xc030, ctl)];
+        let nameless = saved.remember(&Tree::build(&functions), &clearing(ctl, new), Some(boot));
+        assert_eq!(nameless, []);
+    }
+
+    fn restored(saved: &Saved, function: RawFunction) -> RestoreDecision {
+        restore(&Tree::build(&[function]), saved).remove(0)
+    }
+
+    #[test]
+    fn the_first_word_of_a_boot_stays() {
+        let mut saved = Saved::default();
+        remembered(&mut saved, 0x1d, 0x19, "a");
+        remembered(&mut saved, 0x19, 0x11, "a");
+        assert_eq!((saved.ports[0].ctl, saved.ports[0].mask), (0x1d, 0x0c));
+        // The next boot's kernel set something else.
+        remembered(&mut saved, 0x0d, 0x01, "b");
+        assert_eq!((saved.ports[0].ctl, saved.ports[0].mask), (0x0d, 0x0c));
+    }
+
+    #[test]
+    fn only_the_saved_bits_are_put_back() {
+        let mut saved = Saved::default();
+        remembered(&mut saved, 0x1d, 0x11, "a");
+        let decision = restored(&saved, port(0xc030, 0x50));
+        assert_eq!(decision.action, RestoreAction::Restore);
+        assert_eq!((decision.ctl, decision.new), (Some(0x50), Some(0x5c)));
+        let line = "setpci -s 0000:17:00.0 ECAP_ACS+0x6.w=000c:000c";
+        assert_eq!(decision.setpci.as_deref(), Some(line));
+        let again = restored(&saved, port(0xc030, 0x5c));
+        assert_eq!(again.action, RestoreAction::AlreadyRestored);
+    }
+
+    #[test]
+    fn another_device_at_the_address_is_never_written() {
+        let mut saved = Saved::default();
+        remembered(&mut saved, 0x1d, 0x11, "a");
+        assert_eq!(
+            restored(&saved, port(0xc040, 0x11)).action,
+            RestoreAction::OtherDevice
+        );
+        let mut other_class = port(0xc030, 0x11);
+        other_class.class = Some(0x02_0000);
+        assert_eq!(
+            restored(&saved, other_class).action,
+            RestoreAction::OtherDevice
+        );
+        let mut moved = port(0xc030, 0x11);
+        moved.bdf = "0000:18:00.0".parse().unwrap();
+        assert_eq!(restored(&saved, moved).action, RestoreAction::Gone);
+        let mut short = port(0xc030, 0x11);
+        short.config = ConfigBytes::failed("gone");
+        assert_eq!(restored(&saved, short).action, RestoreAction::Unknown);
+    }
+
+    #[test]
+    fn a_port_without_ids_is_handed_back() {
+        let mut nameless = port(0xc030, 0x1d);
+        nameless.vendor = None;
+        let mut saved = Saved::default();
+        let functions = [nameless];
+        let left = saved.remember(&Tree::build(&functions), &clearing(0x1d, 0x11), None);
+        assert_eq!((left.len(), saved.ports.len()), (1, 0));
+    }
+
+    #[test]
+    fn the_file_is_a_format() {
+        let mut saved = Saved::default();
+        remembered(&mut saved, 0x1d, 0x11, "a");
+        let json = serde_json::to_string(&saved).unwrap();
+        assert_eq!(serde_json::from_str::<Saved>(&json).unwrap(), saved);
+        let unknown = json.replacen("\"version\"", "\"later\":1,\"version\"", 1);
+        assert!(serde_json::from_str::<Saved>(&unknown).is_err());
+    }
 }

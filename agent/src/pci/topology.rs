@@ -204,12 +204,28 @@ fn describe(tree: &Tree<'_>, node: &Node<'_>) -> Option<Device> {
         numa_node: function.numa_node.filter(|node| *node >= 0),
         driver: function.driver.clone(),
         iommu_group: function.iommu_group,
-        link: function.link.clone(),
+        link: link(node),
         parent: node.parent.and_then(|parent| address(tree, parent)),
         host: node.host.to_string(),
         nearest: Vec::new(),
         virtual_functions: Vec::new(),
     })
+}
+
+/// The link as sysfs says it; where that was not read, as configuration space does.
+fn link(node: &Node<'_>) -> Link {
+    let said = node.function.map(|function| &function.link);
+    match said.filter(|link| link.current_speed.is_some() || link.current_width.is_some()) {
+        Some(link) => link.clone(),
+        None => {
+            let express = node
+                .decoded
+                .express
+                .present()
+                .and_then(|express| express.link);
+            express.map(|link| link.describe()).unwrap_or_default()
+        }
+    }
 }
 
 /// Kind first, then the number of bridges passed.
@@ -297,7 +313,7 @@ fn bridges(
                 devices_below: below.map_or(0, |below| below.devices),
                 passthrough_below: below.map_or_else(Vec::new, |b| b.passthrough.clone()),
                 needs_acs: needs_acs.get(&id).cloned(),
-                link: node.function.map_or_else(Link::default, |f| f.link.clone()),
+                link: link(node),
                 parent: node.parent.and_then(|parent| address(tree, parent)),
                 host: node.host.to_string(),
             }

@@ -288,3 +288,6 @@ fn propose(decision: &mut PortDecision, registers: AcsRegisters, mask: u16) {
 pub fn setpci(bdf: Bdf, value: u16, mask: u16) -> String {
     format!("setpci -s {bdf} ECAP_ACS+0x6.w={value:04x}:{mask:04x}")
 }
+
+#[cfg(test)]
+mod tests;
