@@ -1,5 +1,6 @@
 //! The library behind the `gdr-agent` binary. `ARCHITECTURE.md` has the map.
 
+pub mod acs;
 pub mod cli;
 pub mod facts;
 pub mod machine;
