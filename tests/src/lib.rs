@@ -1,1 +1,3 @@
 //! gdr-tests
+
+pub mod machine;
