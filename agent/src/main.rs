@@ -1,2 +1,5 @@
 //! The `gdr-agent` binary.
-fn main() {}
+
+fn main() -> std::process::ExitCode {
+    gdr_agent::cli::main()
+}

@@ -1,1 +1,17 @@
-//! grub-config-parser
+//! Every boot configuration format of a GRUB machine: text in, text out.
+//!
+//! * [`cmdline`]: the kernel command line, with the kernel's quoting;
+//! * [`grubenv`]: GRUB's environment block, edited in place;
+//! * [`defaults`]: `/etc/default/grub` and its drop-ins, as dash evaluates them;
+//! * [`cfg`]: `grub.cfg` scripts and the menu that they make.
+//!
+//! Nothing here reads a file, starts a process or panics on any input. The crate is `no_std` and needs
+//! only `alloc`.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod cfg;
+pub mod cmdline;
+pub mod grubenv;

@@ -1,0 +1,60 @@
+//! An error as the command line shows it: the text, its kind for machines, and the exit code.
+
+use crate::sys::SysError;
+
+use super::exit::Exit;
+
+/// A command that could not be done.
+#[derive(Debug)]
+pub struct CliError {
+    /// The exit code.
+    pub exit: Exit,
+    /// A stable word for machines.
+    pub kind: &'static str,
+    /// What was tried, why it failed.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+impl CliError {
+    /// An error with its exit code.
+    pub fn new(exit: Exit, kind: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            kind,
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    /// The same, with advice.
+    #[must_use]
+    pub fn help(mut self, text: impl Into<String>) -> Self {
+        self.help = Some(text.into());
+        self
+    }
+}
+
+impl From<SysError> for CliError {
+    fn from(e: SysError) -> Self {
+        let exit = match &e {
+            SysError::Refused { .. } => Exit::Unsafe,
+            SysError::Locked { .. } => Exit::Person,
+            SysError::File { .. } | SysError::Process { .. } => Exit::Internal,
+        };
+        let error = Self::new(exit, e.kind(), e.to_string());
+        match e.kind() {
+            "permission-denied" if !rustix::process::geteuid().is_root() => {
+                error.help("run it as root: this command reads or writes what only root may")
+            }
+            "disk-full" => {
+                error.help("free some space there and run the command again; nothing was changed")
+            }
+            "read-only" => {
+                error.help("mount it writable and run the command again; nothing was changed")
+            }
+            _ => error,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The command line: one file per verb.
+
+mod args;
+mod error;
+mod exit;
+mod facts;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::sys::Root;
+
+pub use error::CliError;
+pub use exit::Exit;
+pub use output::{Format, Out};
+
+use args::{Args, Verb};
+
+/// What every verb needs.
+#[derive(Debug)]
+pub struct Context {
+    /// The root that is read and written.
+    pub root: Root,
+    /// The policy file that was named, as the caller's file system names it.
+    pub policy: Option<std::path::PathBuf>,
+    /// Where results go.
+    pub out: Out,
+}
+
+/// Runs the command line and returns the process's exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(e) => {
+            let _ = e.print();
+            // Help and version are not errors.
+            return if e.use_stderr() {
+                Exit::Usage.into()
+            } else {
+                Exit::Done.into()
+            };
+        }
+    };
+    log_to_stderr(args.verbose);
+    let out = Out {
+        format: args.format,
+        quiet: args.quiet,
+    };
+    match run(args, out) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            out.error(&error);
+            error.exit.into()
+        }
+    }
+}
+
+fn run(args: Args, out: Out) -> Result<Exit, CliError> {
+    let root = Root::open(&args.root)?;
+    let context = Context {
+        root,
+        policy: args.policy,
+        out,
+    };
+    match args.verb {
+        Verb::Facts => facts::run(&context),
+    }
+}
+
+fn log_to_stderr(verbose: u8) {
+    let level = match verbose {
+        0 => tracing::Level::WARN,
+        1 => tracing::Level::INFO,
+        _ => tracing::Level::DEBUG,
+    };
+    let _ = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .without_time()
+        .with_target(false)
+        .try_init();
+}

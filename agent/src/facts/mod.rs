@@ -1,0 +1,69 @@
+//! What is: everything that was read, with where from. Nothing here writes or guesses.
+
+mod fact;
+mod iommu;
+mod kernel;
+mod modules;
+mod os;
+pub mod pci;
+mod security;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::sys::Root;
+
+pub use fact::Fact;
+pub use iommu::Iommu;
+pub use kernel::{InstalledKernel, RunningKernel, version};
+pub use modules::{Modules, fold};
+pub use os::{Arch, Os};
+pub use security::Security;
+
+/// Everything that plans and checks are made from.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Facts {
+    /// The root directory that was read.
+    pub root: String,
+    /// Whether that is the running system.
+    pub live: bool,
+    /// Distribution.
+    pub os: Fact<Os>,
+    /// Architecture.
+    pub arch: Fact<Arch>,
+    /// The kernel that runs.
+    pub running: RunningKernel,
+    /// The kernels that could boot.
+    pub kernels: Fact<Vec<InstalledKernel>>,
+    /// IOMMU.
+    pub iommu: Iommu,
+    /// Kernel modules.
+    pub modules: Modules,
+    /// Secure Boot and lockdown.
+    pub security: Security,
+    /// The hypervisor, if the machine is virtual.
+    pub virtualisation: Fact<Option<String>>,
+}
+
+impl Facts {
+    /// Reads a root. What cannot be read is unknown; reading never fails as a whole.
+    #[must_use]
+    pub fn read(root: &Root) -> Self {
+        let running = kernel::running(root);
+        let kernels = kernel::installed(root);
+        let list = kernels.value.clone().unwrap_or_default();
+        let modules = modules::modules(root, &list, running.release.get());
+        Self {
+            root: root.path().to_string_lossy().into_owned(),
+            live: root.is_live(),
+            os: os::os(root),
+            arch: os::arch(root),
+            running,
+            kernels,
+            iommu: iommu::iommu(root),
+            modules,
+            security: security::security(root),
+            virtualisation: security::virtualisation(root),
+        }
+    }
+}

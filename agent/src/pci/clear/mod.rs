@@ -1,0 +1,293 @@
+//! What to do with the ACS of each port: a pure decision, with its reason and the `setpci` line that
+//! does the same by hand.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Bdf;
+use super::acs::{self, AcsRegisters};
+use super::config::Found;
+use super::topology::{Bridge, Topology, handed_to_a_guest};
+use super::tree::{NodeId, Tree};
+
+mod refusal;
+
+pub use refusal::{Conditions, Lockdown, Refusal};
+
+/// Which ports a policy names (`[acs] scope`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// The ports that decide on at least one GPU-NIC path, whatever its kind. Ports that only a
+    /// path between host bridges passes belong: redirection there costs a translation too.
+    Paths,
+    /// Every root port and switch downstream port of the machine.
+    Bridges,
+    /// Every function that has the capability, endpoints too.
+    All,
+    /// None.
+    Keep,
+}
+
+/// What the policy asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Which ports.
+    pub scope: Scope,
+    /// Which control bits to clear; bits other than [`acs::REDIRECT`] are never touched.
+    pub mask: u16,
+}
+
+/// What happens to a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Its bits are to be cleared.
+    Clear,
+    /// They are clear.
+    AlreadyClear,
+    /// It has no ACS capability, so it redirects nothing.
+    NoCapability,
+    /// Its registers cannot be read; it is left alone.
+    Unknown,
+    /// The scope does not name it.
+    OffPath,
+    /// It should be cleared, and must not be; see `refusals`.
+    Refused,
+    /// GPUDirect on this platform needs its ACS.
+    LeftAlone,
+}
+
+/// The decision about one port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PortDecision {
+    /// Its address.
+    pub bdf: Bdf,
+    /// Offset of the ACS capability; the control word lies 6 bytes on.
+    pub offset: Option<u16>,
+    /// Control word now.
+    pub ctl: Option<u16>,
+    /// Control word afterwards.
+    pub new: Option<u16>,
+    /// What happens.
+    pub action: Action,
+    /// Why.
+    pub reason: String,
+    /// The command that does the same, where something is or would be written.
+    pub setpci: Option<String>,
+}
+
+/// The decisions about all ports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AcsPlan {
+    /// One entry per bridge (with [`Scope::All`] per function with ACS), in order of addresses.
+    pub ports: Vec<PortDecision>,
+    /// Why ports are refused.
+    pub refusals: Vec<Refusal>,
+    /// Things worth knowing that refuse nothing.
+    pub notes: Vec<String>,
+}
+
+impl AcsPlan {
+    /// The ports whose bits are to be cleared.
+    pub fn to_clear(&self) -> impl Iterator<Item = &PortDecision> {
+        self.ports
+            .iter()
+            .filter(|port| port.action == Action::Clear)
+    }
+}
+
+/// Decides about every port.
+#[must_use]
+pub fn plan(
+    tree: &Tree<'_>,
+    topology: &Topology,
+    request: Request,
+    conditions: Conditions,
+) -> AcsPlan {
+    let mask = request.mask & acs::REDIRECT;
+    let mut refusals = Vec::new();
+    let mut ports: Vec<PortDecision> = topology
+        .bridges
+        .iter()
+        .map(|bridge| decide_bridge(tree, bridge, request.scope, mask, &mut refusals))
+        .collect();
+    if request.scope == Scope::All {
+        let endpoints = tree
+            .nodes()
+            .filter(|(_, node)| topology.bridge(node.bdf).is_none());
+        ports
+            .extend(endpoints.filter_map(|(id, _)| decide_endpoint(tree, id, mask, &mut refusals)));
+        ports.sort_by_key(|port| port.bdf);
+    }
+    let pending = ports.iter().any(|port| port.action == Action::Clear);
+    let whole = if pending { conditions.refusal() } else { None };
+    if let Some(refusal) = &whole {
+        for port in ports.iter_mut().filter(|port| port.action == Action::Clear) {
+            port.action = Action::Refused;
+            port.reason = format!("{}: {}", refusal.id, refusal.text);
+        }
+    }
+    refusals.extend(whole);
+    AcsPlan {
+        ports,
+        refusals,
+        notes: notes(topology, request, conditions),
+    }
+}
+
+fn notes(topology: &Topology, request: Request, conditions: Conditions) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut note = |text: &str| notes.push(text.to_owned());
+    if request.scope == Scope::Keep {
+        note(
+            "the policy keeps ACS as it is: peer traffic that a port redirects stays slow or fails",
+        );
+    }
+    match (topology.gpus.is_empty(), topology.nics.is_empty()) {
+        (true, true) => note("no GPU and no NIC match the selectors, so there are no paths"),
+        (true, false) => note("no GPU matches the selectors, so there are no paths"),
+        (false, true) => note("no NIC matches the selectors, so there are no paths"),
+        (false, false) => {}
+    }
+    if request.mask & !acs::REDIRECT != 0 {
+        note("only RR, CR and EC are ever cleared; the other bits of the mask are ignored");
+    }
+    notes.extend(conditions.note());
+    notes
+}
+
+/// The scope's answer for a bridge, with the reason in words.
+fn in_scope(bridge: &Bridge, scope: Scope) -> (bool, String) {
+    let role = bridge.role.words();
+    match scope {
+        Scope::Keep => (false, "the policy keeps ACS as it is".to_owned()),
+        Scope::Paths if bridge.on_paths > 0 => (
+            true,
+            format!("{role} on {} GPU-NIC path(s)", bridge.on_paths),
+        ),
+        Scope::Paths if !bridge.role.redirects_peers() => (
+            false,
+            format!("{role}: passes peer traffic on whatever its ACS says"),
+        ),
+        Scope::Paths if bridge.devices_below == 0 => {
+            (false, format!("{role} without a selected GPU or NIC below"))
+        }
+        Scope::Paths => (
+            false,
+            format!("{role} above the point where its paths turn"),
+        ),
+        Scope::Bridges if bridge.role.redirects_peers() => (true, role.to_owned()),
+        Scope::Bridges => (
+            false,
+            format!("{role}: passes peer traffic on whatever its ACS says"),
+        ),
+        Scope::All => (true, role.to_owned()),
+    }
+}
+
+fn decide_bridge(
+    tree: &Tree<'_>,
+    bridge: &Bridge,
+    scope: Scope,
+    mask: u16,
+    refusals: &mut Vec<Refusal>,
+) -> PortDecision {
+    let registers = tree
+        .find(bridge.bdf)
+        .and_then(|id| tree.node(id))
+        .map(|n| &n.decoded.acs);
+    let (wanted, place) = in_scope(bridge, scope);
+    let (registers, mut decision) = match registers {
+        Some(Found::Present(registers)) => (*registers, decided(bridge.bdf, *registers, place)),
+        Some(Found::Unknown(_)) | None if wanted => {
+            let why = bridge.acs_unknown.as_deref().unwrap_or("not read");
+            return undecided(bridge.bdf, Action::Unknown, format!("{place}; {why}"));
+        }
+        Some(Found::Absent) if wanted => {
+            let reason = format!("{place}; it has no ACS capability and redirects nothing");
+            return undecided(bridge.bdf, Action::NoCapability, reason);
+        }
+        Some(Found::Unknown(_) | Found::Absent) | None => {
+            return undecided(bridge.bdf, Action::OffPath, place);
+        }
+    };
+    if !wanted {
+        decision.action = Action::OffPath;
+        return decision;
+    }
+    if registers.ctl & mask == 0 {
+        return decision;
+    }
+    propose(&mut decision, registers, mask);
+    if let Some(why) = &bridge.needs_acs {
+        decision.action = Action::LeftAlone;
+        decision.reason = why.clone();
+    } else if !bridge.passthrough_below.is_empty() {
+        let refusal = Refusal::vfio(bridge.bdf, &bridge.passthrough_below);
+        decision.action = Action::Refused;
+        decision.reason = format!("{}: {}", refusal.id, refusal.text);
+        refusals.push(refusal);
+    }
+    decision
+}
+
+fn decide_endpoint(
+    tree: &Tree<'_>,
+    id: NodeId,
+    mask: u16,
+    refusals: &mut Vec<Refusal>,
+) -> Option<PortDecision> {
+    let node = tree.node(id)?;
+    let registers = *node.decoded.acs.present()?;
+    let mut decision = decided(node.bdf, registers, "endpoint with ACS".to_owned());
+    if registers.ctl & mask != 0 {
+        propose(&mut decision, registers, mask);
+        if node.function.is_some_and(handed_to_a_guest) {
+            let refusal = Refusal::vfio(node.bdf, &[node.bdf]);
+            decision.action = Action::Refused;
+            decision.reason = format!("{}: {}", refusal.id, refusal.text);
+            refusals.push(refusal);
+        }
+    }
+    Some(decision)
+}
+
+fn decided(bdf: Bdf, registers: AcsRegisters, reason: String) -> PortDecision {
+    PortDecision {
+        bdf,
+        offset: Some(registers.offset),
+        ctl: Some(registers.ctl),
+        new: Some(registers.ctl),
+        action: Action::AlreadyClear,
+        reason,
+        setpci: None,
+    }
+}
+
+fn undecided(bdf: Bdf, action: Action, reason: String) -> PortDecision {
+    PortDecision {
+        bdf,
+        offset: None,
+        ctl: None,
+        new: None,
+        action,
+        reason,
+        setpci: None,
+    }
+}
+
+fn propose(decision: &mut PortDecision, registers: AcsRegisters, mask: u16) {
+    decision.action = Action::Clear;
+    decision.new = Some(registers.ctl & !mask);
+    decision.setpci = Some(setpci(decision.bdf, 0, mask));
+}
+
+/// The `setpci` command that writes the bits of `mask` with those of `value`.
+#[must_use]
+pub fn setpci(bdf: Bdf, value: u16, mask: u16) -> String {
+    format!("setpci -s {bdf} ECAP_ACS+0x6.w={value:04x}:{mask:04x}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+//! No coordinator: a person reboots the machine, the agent never does.
+
+use super::{Coordinator, Refusal, Request};
+
+/// `coordinator = "none"`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoCoordinator;
+
+fn by_hand() -> Refusal {
+    Refusal::denied(
+        "the policy names no coordinator, so the agent reboots nothing; reboot by hand \
+         (`systemctl reboot`) when it suits, or set [reboot] coordinator = \"logind\"",
+    )
+}
+
+impl Coordinator for NoCoordinator {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn can(&self) -> Result<(), Refusal> {
+        Err(by_hand())
+    }
+
+    fn request(
+        &self,
+        _request: &Request,
+        _on_granted: &mut dyn FnMut() -> Result<(), String>,
+    ) -> Result<(), Refusal> {
+        Err(by_hand())
+    }
+
+    /// Nothing was ever asked for, so nothing is under way because of the agent.
+    fn cancel(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+}

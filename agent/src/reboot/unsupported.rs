@@ -1,0 +1,51 @@
+//! Coordinators that a policy may name and that this version does not speak.
+
+use super::{Coordinator, Refusal, Request};
+
+/// A coordinator of which only the name is known. It refuses everything and asks nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsupported {
+    /// openSUSE's rebootmgr.
+    Rebootmgr,
+    /// A FleetLock server.
+    FleetLock,
+    /// `/run/reboot-required`, for kured or unattended-upgrades.
+    Sentinel,
+}
+
+impl Unsupported {
+    fn refusal(self) -> Refusal {
+        Refusal::denied(format!(
+            "this version of gdr-agent does not speak to the coordinator \"{}\"; nothing was asked. \
+             Reboot by hand (`systemctl reboot`) when the fleet allows it, or set [reboot] coordinator = \"logind\"",
+            self.name()
+        ))
+    }
+}
+
+impl Coordinator for Unsupported {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Rebootmgr => "rebootmgr",
+            Self::FleetLock => "fleetlock",
+            Self::Sentinel => "sentinel",
+        }
+    }
+
+    fn can(&self) -> Result<(), Refusal> {
+        Err(self.refusal())
+    }
+
+    fn request(
+        &self,
+        _request: &Request,
+        _on_granted: &mut dyn FnMut() -> Result<(), String>,
+    ) -> Result<(), Refusal> {
+        Err(self.refusal())
+    }
+
+    /// Nothing was ever asked for, so nothing is under way because of the agent.
+    fn cancel(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+}

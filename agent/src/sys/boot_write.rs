@@ -1,0 +1,123 @@
+//! Writing what GRUB reads.
+//!
+//! GRUB does not replay the journal. So the old file's blocks must stay allocated until the new
+//! file is visible outside the journal: a second name holds them over the rename, the file system
+//! is frozen and thawed, and only then is that name removed.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{AtFlags, OFlags};
+
+use super::trust::place;
+use super::{Root, SysError, freeze, write};
+
+/// The second name that keeps the old blocks; a leftover of a crash is replaced by the next write.
+const HOLD_SUFFIX: &str = ".gdr-agent-old";
+
+/// Replaces a file that GRUB reads, as [`write::replace`], and settles its file system.
+///
+/// # Errors
+/// As [`write::replace`]; the file is then the old one.
+pub fn replace(
+    root: &Root,
+    path: &str,
+    bytes: &[u8],
+    attributes: Option<write::Attributes>,
+) -> Result<(), SysError> {
+    let place = place(root, path, true)?;
+    let hold = format!("{}{HOLD_SUFFIX}", place.name);
+    let unhold = || match rustix::fs::unlinkat(&place.dir, hold.as_str(), AtFlags::empty()) {
+        Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+        Err(e) => Err(root.error("remove the old name of", path, e)),
+    };
+    unhold()?;
+    match rustix::fs::linkat(
+        &place.dir,
+        place.name.as_str(),
+        &place.dir,
+        hold.as_str(),
+        AtFlags::empty(),
+    ) {
+        // No hard links on FAT: there is no journal either.
+        Ok(())
+        | Err(rustix::io::Errno::NOENT | rustix::io::Errno::PERM | rustix::io::Errno::OPNOTSUPP) => {
+        }
+        Err(e) => return Err(root.error("hold the old blocks of", path, e)),
+    }
+    let written = write::replace_at(root, path, &place, bytes, attributes);
+    let settled = written.and_then(|()| freeze::settle(root, parent(path)));
+    let unheld = unhold();
+    settled?;
+    unheld
+}
+
+/// Removes a file that GRUB reads and settles its file system.
+///
+/// # Errors
+/// As [`write::remove`].
+pub fn remove(root: &Root, path: &str) -> Result<(), SysError> {
+    if root.stat_link(path)?.is_none() {
+        return Ok(());
+    }
+    write::remove(root, path)?;
+    freeze::settle(root, parent(path)).map(|_| ())
+}
+
+/// Overwrites a file's bytes in place, without changing its length: one write of data blocks that
+/// are already allocated, which GRUB sees as soon as it is synced. Reads back what it wrote.
+///
+/// `expected` is what the caller based its edit on; anything else there means that somebody wrote
+/// in between.
+///
+/// # Errors
+/// The lengths differ, the file changed meanwhile, or the write or its sync failed.
+pub fn overwrite(root: &Root, path: &str, expected: &[u8], bytes: &[u8]) -> Result<(), SysError> {
+    let refuse = |why: &str| SysError::Refused {
+        action: "overwrite",
+        path: root.outside(path),
+        why: why.to_owned(),
+    };
+    if expected.len() != bytes.len() {
+        return Err(refuse("the length would change"));
+    }
+    let place = place(root, path, false)?;
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = rustix::fs::openat(
+        &place.dir,
+        place.name.as_str(),
+        flags,
+        rustix::fs::Mode::empty(),
+    )
+    .map_err(|e| root.error("write", path, e))?;
+    let file = File::from(fd);
+    let io = |e: std::io::Error| root.error("write", path, e);
+    let meta = file.metadata().map_err(io)?;
+    if !meta.is_file() || meta.len() != bytes.len() as u64 {
+        return Err(refuse(
+            "it is not a regular file of the length that was read",
+        ));
+    }
+    let mut now = vec![0; bytes.len()];
+    file.read_exact_at(&mut now, 0).map_err(io)?;
+    if now != expected {
+        return Err(refuse(
+            "somebody else changed it meanwhile; run the command again",
+        ));
+    }
+    file.write_all_at(bytes, 0).map_err(io)?;
+    file.sync_all().map_err(io)?;
+    file.read_exact_at(&mut now, 0).map_err(io)?;
+    if now == bytes {
+        Ok(())
+    } else {
+        Err(refuse("it does not read back what was written"))
+    }
+}
+
+fn parent(path: &str) -> &str {
+    match path.rfind('/') {
+        Some(0) | None => "/",
+        Some(at) => path.get(..at).unwrap_or("/"),
+    }
+}

@@ -1,0 +1,289 @@
+//! PCI configuration space of one function, and the small attribute files beside it.
+//!
+//! Every write is a read-modify-write of one 16-bit register, read back afterwards; two bytes are
+//! written and no more.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use rustix::fs::{FileType, OFlags};
+use rustix::io::Errno;
+
+use super::{Root, SysError};
+use crate::pci::Bdf;
+
+/// Where functions are listed.
+pub const DEVICES: &str = "/sys/bus/pci/devices";
+
+/// `SYSFS_MAGIC` of include/uapi/linux/magic.h.
+const SYSFS: i64 = 0x6265_6572;
+
+/// A register that could not be written, by what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The kernel refuses: lockdown.
+    #[error("the kernel refuses to write {}: lockdown is in force", path.display())]
+    Lockdown {
+        /// The config file.
+        path: PathBuf,
+    },
+    /// The function is gone, or another capability is where the register was.
+    #[error("{}: the device is no longer there", path.display())]
+    Vanished {
+        /// The config file.
+        path: PathBuf,
+    },
+    /// The file ends before the register.
+    #[error("{} ends before byte {offset}", path.display())]
+    Short {
+        /// The config file.
+        path: PathBuf,
+        /// Offset of the register.
+        offset: u16,
+    },
+    /// The register was written and reads otherwise.
+    #[error("{}: wrote {wanted:#06x} at {offset:#05x} and read back {found:#06x}; the device does not take the value",
+        path.display())]
+    DidNotStick {
+        /// The config file.
+        path: PathBuf,
+        /// Offset of the register.
+        offset: u16,
+        /// What was written.
+        wanted: u16,
+        /// What is there now.
+        found: u16,
+    },
+    /// Anything else that the system says.
+    #[error(transparent)]
+    Sys(#[from] SysError),
+}
+
+impl ConfigError {
+    /// A word that machines can compare.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Lockdown { .. } => "lockdown",
+            Self::Vanished { .. } => "vanished",
+            Self::Short { .. } => "short",
+            Self::DidNotStick { .. } => "did-not-stick",
+            Self::Sys(error) => error.kind(),
+        }
+    }
+}
+
+/// A register before and after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// What was there.
+    pub old: u16,
+    /// What was read back; equal to `old` when nothing had to be written.
+    pub new: u16,
+}
+
+/// An open `config` file.
+#[derive(Debug)]
+pub struct ConfigFile {
+    fd: OwnedFd,
+    /// As on the node.
+    path: String,
+    outside: PathBuf,
+}
+
+impl ConfigFile {
+    /// Opens a function's configuration space for reading. `directory` is its directory, as on the
+    /// node.
+    ///
+    /// # Errors
+    /// It is not there, or may not be read.
+    pub fn open(root: &Root, directory: &str) -> Result<Self, SysError> {
+        Self::open_with(root, directory, OFlags::RDONLY)
+    }
+
+    /// Opens a function's configuration space for writing.
+    ///
+    /// # Errors
+    /// As [`ConfigFile::open`]; on the running system also when it is not a file of sysfs.
+    pub fn open_writable(root: &Root, bdf: Bdf) -> Result<Self, ConfigError> {
+        let directory = format!("{DEVICES}/{bdf}");
+        let file = Self::open_with(root, &directory, OFlags::RDWR).map_err(|error| {
+            if error.is_not_found() {
+                ConfigError::Vanished {
+                    path: root.outside(&directory),
+                }
+            } else {
+                error.into()
+            }
+        })?;
+        let kind = rustix::fs::fstatfs(&file.fd).map_err(|e| root.error("open", &file.path, e))?;
+        if root.is_live() && kind.f_type != SYSFS {
+            let why = "it is not a file of sysfs".to_owned();
+            return Err(SysError::Refused {
+                action: "write",
+                path: file.outside,
+                why,
+            }
+            .into());
+        }
+        Ok(file)
+    }
+
+    fn open_with(root: &Root, directory: &str, access: OFlags) -> Result<Self, SysError> {
+        let path = format!("{directory}/config");
+        let fd = root.open_file(&path, access | OFlags::NONBLOCK, "open")?;
+        let outside = root.outside(&path);
+        let stat = rustix::fs::fstat(&fd).map_err(|e| root.error("open", &path, e))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            let why = "it is not a regular file".to_owned();
+            return Err(SysError::Refused {
+                action: "read",
+                path: outside,
+                why,
+            });
+        }
+        Ok(Self { fd, path, outside })
+    }
+
+    fn error(&self, action: &'static str, source: Errno) -> SysError {
+        SysError::File {
+            action,
+            path: self.outside.clone(),
+            source: source.into(),
+        }
+    }
+
+    /// The little-endian dword at `offset`; `None` past the end of the file.
+    ///
+    /// # Errors
+    /// The read failed.
+    pub fn dword(&self, offset: u16) -> Result<Option<u32>, SysError> {
+        let mut bytes = [0; 4];
+        Ok(self
+            .read(offset, &mut bytes)?
+            .then(|| u32::from_le_bytes(bytes)))
+    }
+
+    fn word(&self, offset: u16) -> Result<Option<u16>, SysError> {
+        let mut bytes = [0; 2];
+        Ok(self
+            .read(offset, &mut bytes)?
+            .then(|| u16::from_le_bytes(bytes)))
+    }
+
+    /// Fills `bytes`, or says that the file ends before that.
+    fn read(&self, offset: u16, bytes: &mut [u8]) -> Result<bool, SysError> {
+        loop {
+            return match rustix::io::pread(&self.fd, &mut *bytes, u64::from(offset)) {
+                Ok(got) => Ok(got == bytes.len()),
+                Err(Errno::INTR) => continue,
+                Err(error) => Err(self.error("read", error)),
+            };
+        }
+    }
+
+    /// Sets the bits of `mask` to those of `value` in a register of an extended capability: the
+    /// 16 bits `register` bytes into the capability at `offset`, which must have the id
+    /// `capability` there now. Nothing is written when the bits are as they should be.
+    ///
+    /// # Errors
+    /// [`ConfigError`]; after `DidNotStick` the register holds what the error says.
+    pub fn set_bits(
+        &self,
+        (capability, offset, register): (u16, u16, u16),
+        mask: u16,
+        value: u16,
+    ) -> Result<Written, ConfigError> {
+        let at = offset.saturating_add(register);
+        let short = || ConfigError::Short {
+            path: self.outside.clone(),
+            offset: at,
+        };
+        let header = self.dword(offset)?.ok_or_else(short)?;
+        let old = self.word(at)?.ok_or_else(short)?;
+        if header & 0xffff != u32::from(capability) || (header == u32::MAX && old == u16::MAX) {
+            return Err(ConfigError::Vanished {
+                path: self.outside.clone(),
+            });
+        }
+        let wanted = (old & !mask) | (value & mask);
+        if wanted == old {
+            return Ok(Written { old, new: old });
+        }
+        self.write(at, wanted)?;
+        let new = self.word(at)?.ok_or_else(short)?;
+        if new == u16::MAX && wanted != u16::MAX {
+            return Err(ConfigError::Vanished {
+                path: self.outside.clone(),
+            });
+        }
+        if new & mask != wanted & mask {
+            let path = self.outside.clone();
+            return Err(ConfigError::DidNotStick {
+                path,
+                offset: at,
+                wanted,
+                found: new,
+            });
+        }
+        Ok(Written { old, new })
+    }
+
+    fn write(&self, offset: u16, value: u16) -> Result<(), ConfigError> {
+        loop {
+            // An aligned write of two bytes is one word access to the device
+            // (pci_write_config() in drivers/pci/pci-sysfs.c).
+            match rustix::io::pwrite(&self.fd, &value.to_le_bytes(), u64::from(offset)) {
+                Ok(2) => return Ok(()),
+                Ok(_) => {
+                    return Err(ConfigError::Short {
+                        path: self.outside.clone(),
+                        offset,
+                    });
+                }
+                Err(Errno::INTR) => {}
+                // The file was opened for writing, so this is not about permission bits.
+                Err(Errno::PERM) => {
+                    return Err(ConfigError::Lockdown {
+                        path: self.outside.clone(),
+                    });
+                }
+                Err(Errno::NODEV | Errno::NXIO) => {
+                    return Err(ConfigError::Vanished {
+                        path: self.outside.clone(),
+                    });
+                }
+                Err(error) => return Err(self.error("write", error).into()),
+            }
+        }
+    }
+}
+
+/// Reads a small attribute file into `buffer` with as few system calls as that takes; `None` when it
+/// is not there. What is longer than 4096 bytes is cut: attributes of sysfs are one page at most.
+///
+/// # Errors
+/// It cannot be opened or read.
+pub fn attribute<'b>(
+    root: &Root,
+    path: &str,
+    buffer: &'b mut [u8; 4096],
+) -> Result<Option<&'b [u8]>, SysError> {
+    let fd = match root.open_file(path, OFlags::RDONLY | OFlags::NONBLOCK, "read") {
+        Ok(fd) => fd,
+        Err(error)
+            if error.is_not_found() || error.errno() == Some(Errno::NOTDIR.raw_os_error()) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    loop {
+        return match rustix::io::read(&fd, &mut buffer[..]) {
+            Ok(length) => Ok(Some(buffer.get(..length).unwrap_or_default())),
+            Err(Errno::INTR) => continue,
+            Err(error) => Err(root.error("read", path, error)),
+        };
+    }
+}

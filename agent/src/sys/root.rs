@@ -1,0 +1,301 @@
+//! The root directory that everything is read from and written under.
+//!
+//! Paths are given as on the node itself (`/etc/default/grub`). Absolute links inside another
+//! root resolve inside it: the kernel does that with `openat2(RESOLVE_IN_ROOT)`.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
+
+use super::SysError;
+
+/// Files larger than this are not read whole: nothing that facts come from is this big.
+const MAX_READ: u64 = 64 << 20;
+
+/// A root directory: the running system's `/`, an image, or a capture of another node.
+#[derive(Debug)]
+pub struct Root {
+    path: PathBuf,
+    dir: OwnedFd,
+    live: bool,
+}
+
+/// What a directory entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Dir,
+    /// A symbolic link.
+    Link,
+    /// Anything else.
+    Other,
+}
+
+/// One name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The name, without a path; names that are not UTF-8 are left out of listings.
+    pub name: String,
+    /// What it is, not following links.
+    pub kind: EntryKind,
+}
+
+/// The part of `stat(2)` that decisions are made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// Permission bits, 0 to 0o7777.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Size in bytes.
+    pub size: u64,
+    /// What it is.
+    pub kind: EntryKind,
+}
+
+impl Root {
+    /// Opens a root directory. `/` is the running system.
+    ///
+    /// # Errors
+    /// The directory is not there, is not a directory, or may not be searched.
+    pub fn open(path: &Path) -> Result<Self, SysError> {
+        let error = |source| SysError::File {
+            action: "open the root directory",
+            path: path.into(),
+            source,
+        };
+        let path = std::fs::canonicalize(path).map_err(error)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = rustix::fs::open(&path, flags, Mode::empty()).map_err(|e| error(e.into()))?;
+        let live = path == Path::new("/");
+        Ok(Self { path, dir, live })
+    }
+
+    /// Whether this is the running system.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// The directory, as the caller's file system names it.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A node's path as a person outside that root would type it.
+    #[must_use]
+    pub fn outside(&self, path: &str) -> PathBuf {
+        self.path.join(path.trim_start_matches('/'))
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
+    pub(super) fn error(
+        &self,
+        action: &'static str,
+        path: &str,
+        source: impl Into<std::io::Error>,
+    ) -> SysError {
+        SysError::File {
+            action,
+            path: self.outside(path),
+            source: source.into(),
+        }
+    }
+
+    /// Opens a file below the root; links resolve inside it.
+    ///
+    /// # Errors
+    /// As `openat2(2)`.
+    pub fn open_file(
+        &self,
+        path: &str,
+        flags: OFlags,
+        action: &'static str,
+    ) -> Result<OwnedFd, SysError> {
+        let name = if path.trim_start_matches('/').is_empty() {
+            "."
+        } else {
+            path
+        };
+        loop {
+            let flags = flags | OFlags::CLOEXEC;
+            match rustix::fs::openat2(&self.dir, name, flags, Mode::empty(), ResolveFlags::IN_ROOT)
+            {
+                // A rename somewhere in the tree raced with the walk: openat2(2) says try again.
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+                result => return result.map_err(|e| self.error(action, path, e)),
+            }
+        }
+    }
+
+    /// Reads a whole file.
+    ///
+    /// # Errors
+    /// It cannot be opened or read, or is larger than 64 MiB.
+    pub fn read(&self, path: &str) -> Result<Vec<u8>, SysError> {
+        // A fifo or a device in a hostile root must not block or act.
+        let fd = self.open_file(path, OFlags::RDONLY | OFlags::NONBLOCK, "read")?;
+        let stat = rustix::fs::fstat(&fd).map_err(|e| self.error("read", path, e))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            let why = "it is not a regular file".to_owned();
+            return Err(SysError::Refused {
+                action: "read",
+                path: self.outside(path),
+                why,
+            });
+        }
+        let mut bytes = Vec::new();
+        let mut file = File::from(fd).take(MAX_READ + 1);
+        file.read_to_end(&mut bytes)
+            .map_err(|e| self.error("read", path, e))?;
+        if bytes.len() as u64 > MAX_READ {
+            let why = format!("it is larger than {} MiB", MAX_READ >> 20);
+            return Err(SysError::Refused {
+                action: "read",
+                path: self.outside(path),
+                why,
+            });
+        }
+        Ok(bytes)
+    }
+
+    /// Reads a whole file, `None` when it is not there.
+    ///
+    /// # Errors
+    /// As [`Root::read`], except that a missing file is none.
+    pub fn read_if_there(&self, path: &str) -> Result<Option<Vec<u8>>, SysError> {
+        match self.read(path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(e)
+                if e.is_not_found()
+                    || e.errno() == Some(rustix::io::Errno::NOTDIR.raw_os_error()) =>
+            {
+                Ok(None)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Reads a small text file, without the white space around it; bytes that are not UTF-8 become U+FFFD.
+    ///
+    /// # Errors
+    /// As [`Root::read_if_there`].
+    pub fn text_if_there(&self, path: &str) -> Result<Option<String>, SysError> {
+        Ok(self
+            .read_if_there(path)?
+            .map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned()))
+    }
+
+    /// The names in a directory, sorted; empty when it is not there.
+    ///
+    /// # Errors
+    /// It cannot be opened or read.
+    pub fn list(&self, path: &str) -> Result<Vec<Entry>, SysError> {
+        let fd = match self.open_file(path, OFlags::RDONLY | OFlags::DIRECTORY, "list") {
+            Ok(fd) => fd,
+            Err(e) if e.is_not_found() => return Ok(Vec::new()),
+            Err(e) => return Err(e),
+        };
+        let mut entries = Vec::new();
+        let dir = rustix::fs::Dir::new(fd).map_err(|e| self.error("list", path, e))?;
+        for entry in dir {
+            let entry = entry.map_err(|e| self.error("list", path, e))?;
+            let Ok(name) = entry.file_name().to_str() else {
+                continue;
+            };
+            if name == "." || name == ".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                // Some file systems do not say in the directory what an entry is.
+                FileType::Unknown => match self.stat_link(&format!("{path}/{name}"))? {
+                    Some(stat) => stat.kind,
+                    None => continue,
+                },
+                kind => entry_kind(kind),
+            };
+            entries.push(Entry {
+                name: name.to_owned(),
+                kind,
+            });
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+
+    /// Where a symbolic link points, as written; `None` when it is not there or not a link.
+    ///
+    /// # Errors
+    /// Anything else that `readlink(2)` says.
+    pub fn link(&self, path: &str) -> Result<Option<String>, SysError> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW;
+        let fd = match self.open_file(path, flags, "read the link") {
+            Ok(fd) => fd,
+            Err(e) if e.is_not_found() => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        match rustix::fs::readlinkat(&fd, "", Vec::new()) {
+            Ok(target) => Ok(Some(target.to_string_lossy().into_owned())),
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => Ok(None),
+            Err(e) => Err(self.error("read the link", path, e)),
+        }
+    }
+
+    /// What a path is, following links; `None` when it is not there.
+    ///
+    /// # Errors
+    /// Anything else that `stat(2)` says.
+    pub fn stat(&self, path: &str) -> Result<Option<Stat>, SysError> {
+        self.stat_with(path, OFlags::PATH)
+    }
+
+    /// As [`Root::stat`], of the link itself.
+    ///
+    /// # Errors
+    /// As [`Root::stat`].
+    pub fn stat_link(&self, path: &str) -> Result<Option<Stat>, SysError> {
+        self.stat_with(path, OFlags::PATH | OFlags::NOFOLLOW)
+    }
+
+    fn stat_with(&self, path: &str, flags: OFlags) -> Result<Option<Stat>, SysError> {
+        let fd = match self.open_file(path, flags, "look at") {
+            Ok(fd) => fd,
+            Err(e)
+                if e.is_not_found()
+                    || e.errno() == Some(rustix::io::Errno::NOTDIR.raw_os_error()) =>
+            {
+                return Ok(None);
+            }
+            Err(e) => return Err(e),
+        };
+        let stat = rustix::fs::statat(&fd, "", AtFlags::EMPTY_PATH)
+            .map_err(|e| self.error("look at", path, e))?;
+        Ok(Some(Stat {
+            mode: stat.st_mode & 0o7777,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            kind: entry_kind(FileType::from_raw_mode(stat.st_mode)),
+        }))
+    }
+}
+
+pub(super) fn entry_kind(kind: FileType) -> EntryKind {
+    match kind {
+        FileType::RegularFile => EntryKind::File,
+        FileType::Directory => EntryKind::Dir,
+        FileType::Symlink => EntryKind::Link,
+        _ => EntryKind::Other,
+    }
+}

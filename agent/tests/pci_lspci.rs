@@ -1,0 +1,277 @@
+//! lspci on the same bytes: every capability and bit that both print must agree.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used
+)]
+
+mod pci_support;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use gdr_agent::pci::config::{Decoded, ExpressLink, Found};
+use gdr_agent::pci::{Bdf, ConfigBytes, acs};
+use pci_support::layout::Machine;
+use pci_support::{corpus, have, sysfs};
+
+/// Writes the spaces as functions of one machine and returns what lspci prints, by address.
+fn lspci(spaces: &[(Bdf, Vec<u8>)]) -> BTreeMap<Bdf, String> {
+    let root = tempfile::tempdir().unwrap();
+    for (bdf, config) in spaces {
+        sysfs::write(root.path(), *bdf, None, config);
+    }
+    let output = run(root.path(), &["-vvv", "-D", "-n"]);
+    let mut devices: BTreeMap<Bdf, String> = BTreeMap::new();
+    let mut current = None;
+    for line in output.lines() {
+        if let Some(bdf) = line
+            .split_whitespace()
+            .next()
+            .and_then(|word| word.parse().ok())
+        {
+            current = Some(bdf);
+        }
+        if let Some(bdf) = current {
+            let text = devices.entry(bdf).or_default();
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    devices
+}
+
+fn run(root: &Path, arguments: &[&str]) -> String {
+    let tree = root.join("sys/bus/pci");
+    let output = std::process::Command::new("lspci")
+        .args(["-A", "linux-sysfs", "-O"])
+        .arg(format!("sysfs.path={}", tree.display()))
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The offset in `Capabilities: [148 v1] NAME`.
+fn offset_of(text: &str, name: &str) -> Option<u16> {
+    let line = text
+        .lines()
+        .find(|l| l.contains("Capabilities: [") && l.contains(name))?;
+    let inner = line.split_once('[')?.1.split_once(']')?.0;
+    u16::from_str_radix(inner.split(' ').next()?, 16).ok()
+}
+
+fn after<'a>(text: &'a str, label: &str) -> Option<&'a str> {
+    text.lines()
+        .find_map(|line| line.trim().strip_prefix(label))
+        .map(str::trim)
+}
+
+/// The word after `key` on the line that `label` starts.
+fn word<'a>(text: &'a str, label: &str, key: &str) -> Option<&'a str> {
+    let line = after(text, label)?;
+    let rest = line.split_once(key)?.1.trim_start();
+    Some(
+        rest.split([' ', ','])
+            .next()
+            .unwrap_or(rest)
+            .trim_end_matches(','),
+    )
+}
+
+fn speed(code: u8) -> &'static str {
+    [
+        "unknown", "2.5GT/s", "5GT/s", "8GT/s", "16GT/s", "32GT/s", "64GT/s",
+    ]
+    .get(usize::from(code))
+    .unwrap_or(&"unknown")
+}
+
+/// Compares one function and returns how many facts both sides stated.
+fn compare(bdf: Bdf, config: &[u8], text: &str) -> usize {
+    let decoded = Decoded::of(&ConfigBytes::whole(config));
+    let mut compared = 0;
+    let lspci_has_express = offset_of(text, "Express (v").is_some();
+    assert_eq!(
+        decoded.express.present().map(|e| e.offset),
+        offset_of(text, "Express (v"),
+        "{bdf}\n{text}"
+    );
+    // lspci looks at extended space only where there is a PCI Express capability.
+    if lspci_has_express && config.len() > 256 {
+        assert_eq!(
+            decoded.acs.present().map(|acs| acs.offset),
+            offset_of(text, "Access Control Services"),
+            "{bdf}\n{text}"
+        );
+        assert_eq!(
+            decoded.ats.present().map(|ats| ats.offset),
+            offset_of(text, "Address Translation Service"),
+            "{bdf}\n{text}"
+        );
+        assert_eq!(
+            decoded.ari.present().copied(),
+            offset_of(text, "Alternative Routing-ID"),
+            "{bdf}\n{text}"
+        );
+    }
+    if let Found::Present(registers) = decoded.acs {
+        assert_eq!(
+            after(text, "ACSCap:"),
+            Some(acs::long_names(registers.cap).as_str()),
+            "{bdf}"
+        );
+        assert_eq!(
+            after(text, "ACSCtl:"),
+            Some(acs::long_names(registers.ctl).as_str()),
+            "{bdf}"
+        );
+        compared += 2;
+    }
+    if let Found::Present(ats) = decoded.ats {
+        let on = word(text, "ATSCtl:", "Enable").unwrap();
+        assert_eq!(on == "+", ats.enabled, "{bdf}");
+        compared += 1;
+    }
+    let Found::Present(express) = decoded.express else {
+        return compared;
+    };
+    if let Some(control) = express.control {
+        let relaxed = word(text, "RlxdOrd", "");
+        assert_eq!(
+            relaxed.map(|sign| sign == "+"),
+            Some(control.relaxed_ordering),
+            "{bdf}\n{text}"
+        );
+        let supported = word(text, "DevCap:", "MaxPayload");
+        assert_eq!(
+            supported,
+            Some(control.payload_supported.to_string().as_str()),
+            "{bdf}"
+        );
+        let payload = word(text, "MaxPayload", "").map(str::to_owned);
+        assert_eq!(payload, Some(control.payload.to_string()), "{bdf}\n{text}");
+        let request = text
+            .lines()
+            .find_map(|line| line.split_once("MaxReadReq "))
+            .map(|l| l.1);
+        let request = request.and_then(|rest| rest.split(' ').next());
+        assert_eq!(
+            request,
+            Some(control.read_request.to_string().as_str()),
+            "{bdf}"
+        );
+        compared += 4;
+    }
+    if let (Some(link), Some(_)) = (express.link, after(text, "LnkCap:")) {
+        compare_link(bdf, link, text);
+        compared += 4;
+    }
+    compared
+}
+
+fn compare_link(bdf: Bdf, link: ExpressLink, text: &str) {
+    assert_eq!(
+        word(text, "LnkCap:", "Speed"),
+        Some(speed(link.max_speed)),
+        "{bdf}\n{text}"
+    );
+    assert_eq!(
+        word(text, "LnkSta:", "Speed"),
+        Some(speed(link.speed)),
+        "{bdf}\n{text}"
+    );
+    let width = |label| word(text, label, "Width x").and_then(|w| w.parse::<u8>().ok());
+    assert_eq!(width("LnkCap:"), Some(link.max_width), "{bdf}\n{text}");
+    assert_eq!(width("LnkSta:"), Some(link.width), "{bdf}\n{text}");
+}
+
+fn compare_all(spaces: &[(Bdf, Vec<u8>)]) -> usize {
+    let printed = lspci(spaces);
+    spaces
+        .iter()
+        .map(|(bdf, config)| compare(*bdf, config, &printed[bdf]))
+        .sum()
+}
+
+#[test]
+fn agrees_on_a_made_up_machine() {
+    if !have("lspci") {
+        return;
+    }
+    let choices: Vec<u8> = (0..400_u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
+    let machine = Machine::random(&choices, false);
+    let spaces: Vec<(Bdf, Vec<u8>)> = machine
+        .all
+        .values()
+        .map(|truth| (truth.bdf, machine.shown_config(truth).to_vec()))
+        .collect();
+    assert!(
+        spaces.len() > 20,
+        "the machine is too small to say anything: {}",
+        spaces.len()
+    );
+    let compared = compare_all(&spaces);
+    assert!(compared > 100, "only {compared} facts were compared");
+}
+
+#[test]
+fn agrees_on_every_value_of_the_acs_words() {
+    if !have("lspci") {
+        return;
+    }
+    let spaces: Vec<(Bdf, Vec<u8>)> = (0..128_u16)
+        .map(|ctl| {
+            let port = pci_support::port::DOWNSTREAM;
+            let space = pci_support::Space::new(0x1000, 0xc030, 0x06_0400, port)
+                .bridge(0, 1, 1)
+                .aer()
+                .acs(!ctl & 0x7f, ctl)
+                .ats(ctl & 1 == 1);
+            (
+                Bdf::new(0, (ctl / 32) as u8, (ctl % 32) as u8, 0),
+                space.bytes(),
+            )
+        })
+        .collect();
+    assert!(compare_all(&spaces) >= 128 * 7);
+}
+
+#[test]
+fn agrees_on_collected_spaces() {
+    let Some(folder) = corpus("pci-config") else {
+        return;
+    };
+    if !have("lspci") {
+        return;
+    }
+    let mut spaces = Vec::new();
+    let mut entries: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    entries.sort();
+    for path in entries
+        .iter()
+        .filter(|p| p.extension().is_some_and(|e| e == "config"))
+    {
+        let bytes = std::fs::read(path).unwrap();
+        // With 64 bytes lspci prints "access denied" for the capabilities, and so do we.
+        if bytes.len() > 64 {
+            let index = u32::try_from(spaces.len()).unwrap();
+            spaces.push((Bdf::new(index, 0, 0, 0), bytes));
+        }
+    }
+    let compared = compare_all(&spaces);
+    println!("{} functions, {compared} facts agree", spaces.len());
+    assert!(compared > 0);
+}

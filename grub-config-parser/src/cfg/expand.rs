@@ -1,0 +1,223 @@
+//! Words to arguments: `grub_script_arglist_to_argv`.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::ast::{Ast, Part, Slice};
+use super::env::{is_special, number};
+use super::lex::{is_name_char, is_name_start};
+use super::machine::Machine;
+use super::test_command::fields;
+use super::word::{decode_double, decode_text};
+
+/// How many bytes one command's arguments may have; GRUB would be out of memory.
+const MOST_BYTES: usize = 4 << 20;
+
+/// The arguments so far. The last one may not have begun yet.
+#[derive(Default)]
+struct Argv {
+    args: Vec<Option<Vec<u8>>>,
+    bytes: usize,
+}
+
+impl Argv {
+    /// Begins the next argument, unless the last one is still empty-handed.
+    fn next(&mut self) {
+        if !matches!(self.args.last(), Some(None)) {
+            self.args.push(None);
+        }
+    }
+
+    fn append(&mut self, text: &[u8]) {
+        self.bytes += text.len();
+        if self.bytes > MOST_BYTES {
+            return;
+        }
+        if let Some(last) = self.args.last_mut() {
+            last.get_or_insert_default().extend_from_slice(text);
+        }
+    }
+
+    fn append_fields(&mut self, value: &[u8]) {
+        for (i, field) in fields(value).enumerate() {
+            if i > 0 {
+                self.next();
+            }
+            self.append(field);
+        }
+    }
+}
+
+impl Machine<'_> {
+    /// Expands words. Also gives for each argument the number of the word that it began in.
+    pub(super) fn expand(&mut self, ast: &Arc<Ast>, words: Slice) -> (Vec<Vec<u8>>, Vec<usize>) {
+        let mut argv = Argv::default();
+        let mut origins = Vec::new();
+        for (index, word) in ast.words(words).iter().enumerate() {
+            argv.next();
+            for part in ast.parts(word) {
+                self.expand_part(ast, *part, &mut argv);
+            }
+            origins.resize(argv.args.len(), index);
+        }
+        let mut args = Vec::with_capacity(argv.args.len());
+        let mut starts = Vec::with_capacity(argv.args.len());
+        for (arg, origin) in core::mem::take(&mut argv.args).into_iter().zip(origins) {
+            // GRUB stops at the first one that never began; only the last one can be so.
+            let Some(arg) = arg else { break };
+            args.push(arg);
+            starts.push(origin);
+        }
+        self.burn(argv.bytes);
+        if argv.bytes > MOST_BYTES {
+            self.fuel = 0;
+        }
+        (args, starts)
+    }
+
+    fn expand_part(&self, ast: &Ast, part: Part, argv: &mut Argv) {
+        match part {
+            Part::Text(slice) => {
+                let mut text = Vec::new();
+                decode_text(ast.text(slice), &mut text);
+                if !text.is_empty() {
+                    argv.append(&text);
+                }
+            }
+            Part::Single(slice) => argv.append(ast.text(slice)),
+            Part::Double(slice) => {
+                let mut text = Vec::new();
+                decode_double(ast.text(slice), &mut text);
+                argv.append(&text);
+            }
+            Part::Translated(slice) => argv.append(&self.translate(ast.text(slice))),
+            Part::Variable(slice) => self.expand_variable(ast.text(slice), false, argv),
+            Part::QuotedVariable(slice) => self.expand_variable(ast.text(slice), true, argv),
+        }
+    }
+
+    pub(super) fn lookup(&self, name: &[u8]) -> Option<Vec<u8>> {
+        if name == b"?" {
+            return Some(alloc::format!("{}", self.status).into_bytes());
+        }
+        self.env.get(name).map(<[u8]>::to_vec)
+    }
+
+    fn expand_variable(&self, name: &[u8], quoted: bool, argv: &mut Argv) {
+        let put = |argv: &mut Argv, value: &[u8]| {
+            if quoted {
+                argv.append(value)
+            } else {
+                argv.append_fields(value)
+            }
+        };
+        if !is_special(name) {
+            if let Some(value) = self.lookup(name).filter(|value| !value.is_empty()) {
+                put(argv, &value);
+            }
+            return;
+        }
+        let Some(scope) = &self.scope else { return };
+        match name {
+            b"#" => argv.append(alloc::format!("{}", scope.len()).as_bytes()),
+            b"*" | b"@" => {
+                for (i, value) in scope.iter().enumerate() {
+                    if i > 0 && name == b"*" && quoted {
+                        argv.append(b" ");
+                    } else if i > 0 {
+                        argv.next();
+                    }
+                    put(argv, value);
+                }
+            }
+            _ => {
+                let index = number(name, 10).and_then(|(value, _)| value.ok());
+                let value = index.and_then(|index| usize::try_from(index).ok()?.checked_sub(1));
+                if let Some(value) = value.and_then(|index| scope.get(index)) {
+                    put(argv, value);
+                }
+            }
+        }
+    }
+
+    /// `$"..."` without a translation: variables are put in, `\` escapes `$` and `\`.
+    fn translate(&self, raw: &[u8]) -> Vec<u8> {
+        let mut text = Vec::new();
+        let mut bytes = raw.iter().peekable();
+        while let Some(byte) = bytes.next() {
+            match (byte, bytes.peek()) {
+                (b'\\', Some(b'\n')) => drop(bytes.next()),
+                (b'\\', Some(b'"')) => {}
+                (b'\\', Some(b'\\')) => {
+                    text.extend_from_slice(b"\\\\");
+                    bytes.next();
+                }
+                _ => text.push(*byte),
+            }
+        }
+        self.substitute(&text)
+    }
+
+    fn substitute(&self, text: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut rest = text;
+        let mut escaped = false;
+        while let Some((first, tail)) = rest.split_first() {
+            rest = tail;
+            match first {
+                b'\\' => {
+                    if escaped {
+                        out.push(b'\\');
+                    }
+                    escaped = !escaped;
+                }
+                b'$' if !escaped => match reference(rest) {
+                    Reference::Name(name, behind) => {
+                        out.extend(self.lookup(name).unwrap_or_default());
+                        rest = behind;
+                    }
+                    Reference::Open => break,
+                    Reference::None => out.push(b'$'),
+                },
+                _ => {
+                    if escaped && *first != b'$' {
+                        out.push(b'\\');
+                    }
+                    escaped = false;
+                    out.push(*first);
+                }
+            }
+        }
+        out
+    }
+}
+
+enum Reference<'a> {
+    Name(&'a [u8], &'a [u8]),
+    /// `${` without its `}`.
+    Open,
+    None,
+}
+
+fn reference(text: &[u8]) -> Reference<'_> {
+    let (start, length, skip) = match text.first() {
+        Some(b'{') => match text.iter().position(|byte| *byte == b'}') {
+            Some(close) => (1, close.saturating_sub(1), 1),
+            None => return Reference::Open,
+        },
+        Some(byte) if byte.is_ascii_digit() => (
+            0,
+            text.iter().take_while(|byte| byte.is_ascii_digit()).count(),
+            0,
+        ),
+        Some(byte) if is_name_start(*byte) => (
+            0,
+            text.iter().take_while(|byte| is_name_char(**byte)).count(),
+            0,
+        ),
+        Some(b'?' | b'#') => (0, 1, 0),
+        _ => return Reference::None,
+    };
+    let name = text.get(start..start + length).unwrap_or(&[]);
+    Reference::Name(name, text.get(start + length + skip..).unwrap_or(&[]))
+}

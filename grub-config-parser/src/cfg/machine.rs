@@ -1,0 +1,422 @@
+//! Running a script: GRUB's `script/execute.c` without recursion and with an end.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::ast::{Ast, Kind, Slice};
+use super::env::Env;
+
+/// A list of commands in the tree it belongs to.
+#[derive(Debug, Clone)]
+pub(super) struct Code {
+    pub(super) ast: Arc<Ast>,
+    pub(super) list: Slice,
+}
+
+/// What a `menuentry` or `submenu` command has put into the menu.
+#[derive(Debug, Clone)]
+pub(super) struct RawEntry {
+    pub(super) title: Vec<u8>,
+    pub(super) id: Vec<u8>,
+    pub(super) classes: Vec<Vec<u8>>,
+    pub(super) users: Option<Vec<u8>>,
+    pub(super) unrestricted: bool,
+    /// The title and the words behind it: the body's positional parameters.
+    pub(super) args: Vec<Vec<u8>>,
+    /// `None` where the body is text that does not parse.
+    pub(super) body: Option<Code>,
+    /// The text of the block, where `body` is the block that stands behind the command.
+    pub(super) span: Option<Slice>,
+    pub(super) submenu: bool,
+}
+
+/// A command that a body has run.
+#[derive(Debug, Clone)]
+pub(super) struct Ran {
+    pub(super) argv: Vec<Vec<u8>>,
+    /// The words of the command, where it stands in the body itself.
+    pub(super) words: Option<Slice>,
+}
+
+pub(super) struct Files<'a> {
+    /// What `load_env` finds.
+    pub(super) env: Option<&'a BTreeMap<alloc::string::String, alloc::string::String>>,
+    pub(super) existing: &'a [alloc::string::String],
+    pub(super) keep_saved: bool,
+}
+
+pub(super) enum Frame {
+    /// `script`: GRUB runs a script's lines one by one, and `return` only ends the line.
+    List { code: Code, next: u32, script: bool },
+    If {
+        ast: Arc<Ast>,
+        branches: Slice,
+        next: u32,
+        otherwise: Slice,
+    },
+    For {
+        ast: Arc<Ast>,
+        name: Slice,
+        body: Slice,
+        values: Vec<Vec<u8>>,
+        next: usize,
+    },
+    While {
+        ast: Arc<Ast>,
+        condition: Slice,
+        body: Slice,
+        until: bool,
+        in_body: bool,
+    },
+    Call {
+        scope: Option<Vec<Vec<u8>>>,
+        loops: u64,
+        invert: bool,
+    },
+    /// A list run by `eval`.
+    Eval { invert: bool },
+}
+
+/// How much one run may do: one unit a command, one for 16 bytes of text.
+const FUEL: u64 = 20_000_000;
+
+/// How deep functions may call each other.
+const CALLS: usize = 2_000;
+
+pub(super) struct Machine<'a> {
+    pub(super) files: &'a Files<'a>,
+    pub(super) env: Env,
+    pub(super) saved: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    pub(super) functions: BTreeMap<Vec<u8>, Code>,
+    pub(super) scope: Option<Vec<Vec<u8>>>,
+    pub(super) menu: Vec<RawEntry>,
+    /// The commands run, where `record` is on.
+    pub(super) ran: Vec<Ran>,
+    pub(super) record: bool,
+    pub(super) fuel: u64,
+    pub(super) frames: Vec<Frame>,
+    pub(super) calls: usize,
+    /// The status of the last command.
+    pub(super) status: i32,
+    pub(super) loops: u64,
+    pub(super) breaks: u64,
+    pub(super) is_continue: bool,
+    pub(super) returning: bool,
+}
+
+impl<'a> Machine<'a> {
+    pub(super) fn new(files: &'a Files<'a>) -> Self {
+        Self {
+            files,
+            env: Env::default(),
+            saved: BTreeMap::new(),
+            functions: BTreeMap::new(),
+            scope: None,
+            menu: Vec::new(),
+            ran: Vec::new(),
+            record: false,
+            fuel: FUEL,
+            frames: Vec::new(),
+            calls: 0,
+            status: 0,
+            loops: 0,
+            breaks: 0,
+            is_continue: false,
+            returning: false,
+        }
+    }
+
+    pub(super) fn burn(&mut self, bytes: usize) -> bool {
+        let cost = 1 + bytes as u64 / 16;
+        self.fuel = self.fuel.saturating_sub(cost);
+        self.fuel > 0
+    }
+
+    /// Runs a script to its end, or until the fuel is gone.
+    pub(super) fn run(&mut self, code: Code) {
+        self.frames.clear();
+        (self.calls, self.loops, self.breaks, self.returning) = (0, 0, 0, false);
+        self.frames.push(Frame::List {
+            next: code.list.start,
+            code,
+            script: true,
+        });
+        while let Some(frame) = self.frames.pop() {
+            if !self.burn(0) {
+                self.frames.clear();
+                break;
+            }
+            self.step(frame);
+        }
+    }
+
+    fn push_list(&mut self, ast: &Arc<Ast>, list: Slice) {
+        let code = Code {
+            ast: Arc::clone(ast),
+            list,
+        };
+        self.frames.push(Frame::List {
+            next: list.start,
+            code,
+            script: false,
+        });
+    }
+
+    fn step(&mut self, frame: Frame) {
+        match frame {
+            Frame::List { code, next, script } => self.step_list(code, next, script),
+            Frame::If {
+                ast,
+                branches,
+                next,
+                otherwise,
+            } => {
+                self.step_if(&ast, branches, next, otherwise);
+            }
+            Frame::For {
+                ast,
+                name,
+                body,
+                values,
+                next,
+            } => {
+                self.step_for(ast, name, body, values, next);
+            }
+            Frame::While {
+                ast,
+                condition,
+                body,
+                until,
+                in_body,
+            } => {
+                self.step_while(ast, condition, body, until, in_body);
+            }
+            Frame::Call {
+                scope,
+                loops,
+                invert,
+            } => {
+                self.returning = false;
+                self.loops = loops;
+                self.scope = scope;
+                self.calls = self.calls.saturating_sub(1);
+                self.finish(self.status, invert);
+            }
+            Frame::Eval { invert } => self.finish(self.status, invert),
+        }
+    }
+
+    /// Ends a command with this status, which `!` may turn round.
+    pub(super) fn finish(&mut self, status: i32, invert: bool) {
+        self.status = match (invert, status) {
+            (false, status) => status,
+            (true, 0) => 1,
+            (true, _) => 0,
+        };
+    }
+
+    fn step_list(&mut self, code: Code, mut next: u32, script: bool) {
+        if next == code.list.start && self.breaks > 0 {
+            self.status = 0;
+        }
+        if next > code.list.start && self.returning {
+            if !script {
+                return;
+            }
+            // The rest of the line is gone.
+            while let Some(index) = code.ast.lists.get(next as usize)
+                && next < code.list.end
+                && code.ast.node(*index).is_some_and(|node| !node.new_line)
+            {
+                next += 1;
+            }
+        }
+        if next >= code.list.end || self.breaks > 0 {
+            return;
+        }
+        let Some(index) = code.ast.lists.get(next as usize).copied() else {
+            return;
+        };
+        let ast = Arc::clone(&code.ast);
+        self.frames.push(Frame::List {
+            code,
+            next: next + 1,
+            script,
+        });
+        let Some(node) = ast.node(index) else { return };
+        match node.kind {
+            Kind::Command { words, block } => self.command(&ast, words, block),
+            Kind::If {
+                branches,
+                otherwise,
+            } => {
+                let first = ast.branches.get(branches.start as usize).map(|pair| pair.0);
+                let next = branches.start;
+                self.frames.push(Frame::If {
+                    ast: Arc::clone(&ast),
+                    branches,
+                    next,
+                    otherwise,
+                });
+                self.push_list(&ast, first.unwrap_or_default());
+            }
+            Kind::For { name, words, body } => {
+                let values = self.expand(&ast, words).0;
+                self.loops += 1;
+                self.status = 0;
+                self.frames.push(Frame::For {
+                    ast,
+                    name,
+                    body,
+                    values,
+                    next: 0,
+                });
+            }
+            Kind::While {
+                condition,
+                body,
+                until,
+            } => {
+                self.loops += 1;
+                let list = Arc::clone(&ast);
+                self.frames.push(Frame::While {
+                    ast,
+                    condition,
+                    body,
+                    until,
+                    in_body: false,
+                });
+                self.push_list(&list, condition);
+            }
+            Kind::Function { name, body } => {
+                let code = Code {
+                    ast: Arc::clone(&ast),
+                    list: body,
+                };
+                self.functions.insert(ast.text(name).to_vec(), code);
+            }
+        }
+    }
+
+    fn step_if(&mut self, ast: &Arc<Ast>, branches: Slice, next: u32, otherwise: Slice) {
+        if self.returning {
+            return;
+        }
+        if self.status == 0 {
+            let body = ast.branches.get(next as usize).map(|pair| pair.1);
+            self.push_list(ast, body.unwrap_or_default());
+            return;
+        }
+        let next = next + 1;
+        if next < branches.end
+            && let Some((condition, _)) = ast.branches.get(next as usize)
+        {
+            self.frames.push(Frame::If {
+                ast: Arc::clone(ast),
+                branches,
+                next,
+                otherwise,
+            });
+            self.push_list(ast, *condition);
+        } else {
+            self.status = 0;
+            if !otherwise.is_empty() {
+                self.push_list(ast, otherwise);
+            }
+        }
+    }
+
+    fn step_for(
+        &mut self,
+        ast: Arc<Ast>,
+        name: Slice,
+        body: Slice,
+        values: Vec<Vec<u8>>,
+        next: usize,
+    ) {
+        if next > 0 && self.returning {
+            self.end_loop();
+            return;
+        }
+        let Some(value) = values.get(next) else {
+            self.end_loop();
+            return;
+        };
+        if self.is_continue && self.breaks == 1 {
+            self.breaks = 0;
+        }
+        if self.breaks == 0 {
+            self.env.set(ast.text(name), value);
+            let list = Arc::clone(&ast);
+            self.frames.push(Frame::For {
+                ast,
+                name,
+                body,
+                values,
+                next: next + 1,
+            });
+            self.push_list(&list, body);
+        } else {
+            self.end_loop();
+        }
+    }
+
+    fn end_loop(&mut self) {
+        self.breaks = self.breaks.saturating_sub(1);
+        self.loops = self.loops.saturating_sub(1);
+    }
+
+    fn step_while(
+        &mut self,
+        ast: Arc<Ast>,
+        condition: Slice,
+        body: Slice,
+        until: bool,
+        in_body: bool,
+    ) {
+        let over = if in_body {
+            if self.breaks == 1 && self.is_continue {
+                self.breaks = 0;
+            }
+            self.returning || self.breaks > 0
+        } else {
+            self.returning || (self.status == 0) == until
+        };
+        if over {
+            self.end_loop();
+            return;
+        }
+        let list = if in_body { condition } else { body };
+        let tree = Arc::clone(&ast);
+        self.frames.push(Frame::While {
+            ast,
+            condition,
+            body,
+            until,
+            in_body: !in_body,
+        });
+        self.push_list(&tree, list);
+    }
+
+    /// Calls a function.
+    pub(super) fn call(&mut self, code: Code, args: Vec<Vec<u8>>, invert: bool) {
+        if self.calls >= CALLS {
+            self.fuel = 0;
+            return;
+        }
+        self.calls += 1;
+        let scope = self.scope.replace(args);
+        self.frames.push(Frame::Call {
+            scope,
+            loops: self.loops,
+            invert,
+        });
+        self.loops = 0;
+        self.frames.push(Frame::List {
+            next: code.list.start,
+            code,
+            script: false,
+        });
+    }
+}

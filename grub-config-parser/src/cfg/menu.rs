@@ -1,0 +1,327 @@
+//! Running a script and reading its menu.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::body::{Command, LinuxLine, RootSearch, is_initrd, is_linux, loader_quote};
+use super::env::Env;
+use super::machine::{Code, Files, Machine, Ran, RawEntry};
+use super::script::Script;
+use super::select::{chosen, default_index, rest_of_default};
+use crate::cmdline::CommandLine;
+
+/// What GRUB would find when it runs the script.
+#[derive(Debug, Clone, Default)]
+pub struct Context {
+    /// What the environment block holds; it counts once the script runs `load_env`.
+    pub env: BTreeMap<String, String>,
+    /// True if the block exists, even without variables. A block that holds some always exists.
+    pub env_present: bool,
+    /// Ends of paths that `-e`, `-f` and `-s` find besides the environment block: `/custom.cfg`.
+    pub existing: Vec<String>,
+    /// Variables that are set when the script starts: `prefix`, `root`, `grub_platform`. Exported, as
+    /// GRUB's own are.
+    pub variables: BTreeMap<String, String>,
+    /// True if a later `load_env` sees what `save_env` has written.
+    pub keep_saved: bool,
+}
+
+impl Context {
+    /// A context with an environment block that holds these variables.
+    pub fn with_env(env: BTreeMap<String, String>) -> Self {
+        Self {
+            env,
+            env_present: true,
+            ..Self::default()
+        }
+    }
+}
+
+/// The menu that a script makes.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Menu {
+    /// The entries that can be booted, depth first; a submenu is not one.
+    pub entries: Vec<Entry>,
+    /// The entry that boots if nobody touches the machine; `None` only without entries.
+    pub default: Option<usize>,
+    /// The value of `superusers`; if it is not empty, an entry without `unrestricted` asks for a
+    /// password.
+    pub superusers: Option<String>,
+    /// The files that `source`, `.` and `configfile` name anywhere in the script, as written there.
+    pub sources: Vec<String>,
+    /// True if `load_env` stands anywhere in the script.
+    pub loads_env: bool,
+    /// The value of `timeout` after the script.
+    pub timeout: Option<String>,
+    /// True if `blscfg` stands anywhere in the script: entries come from files of their own, too.
+    pub uses_blscfg: bool,
+}
+
+/// One entry of a menu.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Entry {
+    /// The title.
+    pub title: String,
+    /// The `--id`, or the title.
+    pub id: String,
+    /// Each `--class`.
+    pub classes: Vec<String>,
+    /// True if everybody may boot it.
+    pub unrestricted: bool,
+    /// The `--users`.
+    pub users: Option<String>,
+    /// The first argument of the last `linux` command.
+    pub kernel: Option<String>,
+    /// The arguments of the last `initrd` command.
+    pub initrds: Vec<String>,
+    /// What the loader gives the kernel, without `BOOT_IMAGE=`.
+    pub raw: String,
+    /// `raw`, split as the kernel does.
+    pub cmdline: CommandLine,
+    /// The titles of the submenus around it, outermost first.
+    pub submenu_path: Vec<String>,
+    /// The `linux` command, where it stands in the entry's own body.
+    pub linux_line: Option<LinuxLine>,
+    /// What the body runs before the last `linux` command, words expanded.
+    pub commands: Vec<Command>,
+    /// How the body finds the root device.
+    pub root_search: RootSearch,
+}
+
+/// GRUB 2.06's own variables.
+const FEATURES: &[&str] = &[
+    "feature_chainloader_bpb",
+    "feature_ntldr",
+    "feature_platform_search_hint",
+    "feature_default_font_path",
+    "feature_all_video_module",
+    "feature_menuentry_id",
+    "feature_menuentry_options",
+    "feature_200_final",
+    "feature_nativedisk_cmd",
+    "feature_timeout_style",
+];
+
+/// One menu whose entries are being looked at.
+struct Level {
+    entries: Vec<RawEntry>,
+    next: usize,
+    env: Env,
+    path: Vec<String>,
+    /// The entry that boots, if this menu is on the way of the default.
+    default: Option<usize>,
+}
+
+impl Script {
+    /// Runs the script once and then each entry's body, in memory, and gives the menu. A script that
+    /// does not end is stopped.
+    pub fn menu(&self, context: &Context) -> Menu {
+        let files = Files {
+            env: (context.env_present || !context.env.is_empty()).then_some(&context.env),
+            existing: &context.existing,
+            keep_saved: context.keep_saved,
+        };
+        let mut machine = Machine::new(&files);
+        let own = FEATURES.iter().map(|name| (*name, "y"));
+        let given = context
+            .variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in own.chain(given) {
+            machine.env.set(name.as_bytes(), value.as_bytes());
+            machine.env.export(name.as_bytes());
+        }
+        machine.run(Code {
+            ast: self.ast.clone(),
+            list: self.ast.root,
+        });
+        let mut menu = Menu {
+            superusers: machine.env.text("superusers"),
+            timeout: machine.env.text("timeout"),
+            ..Menu::default()
+        };
+        self.scan(&mut menu);
+        self.collect(&mut machine, &mut menu);
+        if menu.default.is_none() && !menu.entries.is_empty() {
+            menu.default = Some(0);
+        }
+        menu
+    }
+
+    fn scan(&self, menu: &mut Menu) {
+        for words in self.commands() {
+            match words.as_slice() {
+                [b"source" | b"." | b"configfile", file, ..] => {
+                    menu.sources
+                        .push(String::from_utf8_lossy(file).into_owned());
+                }
+                [b"load_env", ..] => menu.loads_env = true,
+                [b"blscfg", ..] => menu.uses_blscfg = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn collect(&self, machine: &mut Machine<'_>, menu: &mut Menu) {
+        let lines = Lines::new(self.source());
+        let mut levels = Vec::new();
+        let entries = core::mem::take(&mut machine.menu);
+        let default = default_index(machine.env.get(b"default"), &entries);
+        let env = machine.env.clone();
+        levels.push(Level {
+            entries,
+            next: 0,
+            env,
+            path: Vec::new(),
+            default: Some(default),
+        });
+        while let Some(level) = levels.last_mut() {
+            let index = level.next;
+            let Some(entry) = level.entries.get(index).cloned() else {
+                levels.pop();
+                continue;
+            };
+            level.next += 1;
+            let on_way = level.default == Some(index);
+            let env = &level.env;
+            machine.env = if entry.submenu {
+                env.exported()
+            } else {
+                env.clone()
+            };
+            enter(&mut machine.env, env, &entry.id);
+            machine.record = !entry.submenu;
+            machine.scope = Some(entry.args.clone());
+            if let Some(body) = &entry.body {
+                machine.run(body.clone());
+            }
+            let title = String::from_utf8_lossy(&entry.title).into_owned();
+            if entry.submenu {
+                let entries = core::mem::take(&mut machine.menu);
+                let default = on_way.then(|| default_index(machine.env.get(b"default"), &entries));
+                let mut path = level.path.clone();
+                path.push(title);
+                let env = core::mem::take(&mut machine.env);
+                levels.push(Level {
+                    entries,
+                    next: 0,
+                    env,
+                    path,
+                    default,
+                });
+            } else {
+                machine.menu.clear();
+                if on_way {
+                    menu.default = Some(menu.entries.len());
+                }
+                let ran = core::mem::take(&mut machine.ran);
+                let path = level.path.clone();
+                menu.entries
+                    .push(self.entry(&entry, title, &ran, path, &lines));
+            }
+        }
+    }
+
+    fn entry(
+        &self,
+        raw: &RawEntry,
+        title: String,
+        ran: &[Ran],
+        submenu_path: Vec<String>,
+        lines: &Lines,
+    ) -> Entry {
+        let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+        let called = |ran: &Ran, wanted: fn(&[u8]) -> bool| {
+            ran.argv.first().is_some_and(|name| wanted(name))
+        };
+        let linux = ran.iter().rposition(|ran| called(ran, is_linux));
+        let before = ran.get(..linux.unwrap_or(ran.len())).unwrap_or(ran);
+        let linux = linux.and_then(|index| ran.get(index));
+        let args: Vec<String> =
+            linux.map_or_else(Vec::new, |ran| ran.argv.iter().skip(2).map(text).collect());
+        let line = loader_quote(args.iter().map(String::as_str));
+        let commands: Vec<Command> = before.iter().map(Command::new).collect();
+        let initrd = ran.iter().rev().find(|ran| called(ran, is_initrd));
+        Entry {
+            title,
+            id: text(&raw.id),
+            classes: raw.classes.iter().map(text).collect(),
+            unrestricted: raw.unrestricted,
+            users: raw.users.as_ref().map(text),
+            kernel: linux.and_then(|ran| ran.argv.get(1)).map(text),
+            initrds: initrd
+                .map_or_else(Vec::new, |ran| ran.argv.iter().skip(1).map(text).collect()),
+            cmdline: CommandLine::parse(&line),
+            raw: line,
+            submenu_path,
+            linux_line: linux.and_then(|ran| self.linux_line(raw, ran, lines)),
+            root_search: RootSearch::of(&commands),
+            commands,
+        }
+    }
+
+    fn linux_line(&self, raw: &RawEntry, ran: &Ran, lines: &Lines) -> Option<LinuxLine> {
+        let body = raw.body.as_ref()?;
+        // Only this script's own text has places, and only what stands inside the entry is its own.
+        if !alloc::sync::Arc::ptr_eq(&body.ast, &self.ast) {
+            return None;
+        }
+        let words = self.ast.words(ran.words?);
+        let (start, end) = (
+            words.first()?.span.start as usize,
+            words.last()?.span.end as usize,
+        );
+        let block = raw.span?.range();
+        if start < block.start || end > block.end {
+            return None;
+        }
+        let kernel = words.get(1)?.span.end as usize;
+        let from = words.get(2).map_or(kernel, |word| word.span.start as usize);
+        let offset = |at: usize| self.original_offset(at);
+        // The end is the byte behind the last one that belongs to it.
+        let behind = |at: usize| at.checked_sub(1).map_or(0, |last| offset(last) + 1);
+        let span = if words.len() > 2 {
+            offset(from)..behind(end)
+        } else {
+            behind(kernel)..behind(kernel)
+        };
+        Some(LinuxLine {
+            line: lines.line(offset(start)),
+            args_span: span,
+        })
+    }
+}
+
+/// Sets what GRUB sets before it runs an entry.
+fn enter(inner: &mut Env, outer: &Env, id: &[u8]) {
+    inner.set(b"chosen", &chosen(outer.get(b"chosen"), id));
+    inner.export(b"chosen");
+    match outer.get(b"default").and_then(rest_of_default) {
+        Some(rest) => inner.set(b"default", rest),
+        None => inner.unset(b"default"),
+    }
+}
+
+/// Where lines begin.
+struct Lines {
+    newlines: Vec<usize>,
+}
+
+impl Lines {
+    fn new(source: &[u8]) -> Self {
+        let newlines = source
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte == b'\n');
+        Self {
+            newlines: newlines.map(|(at, _)| at).collect(),
+        }
+    }
+
+    fn line(&self, at: usize) -> usize {
+        1 + self.newlines.partition_point(|newline| *newline < at)
+    }
+}

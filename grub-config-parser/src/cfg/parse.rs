@@ -1,0 +1,597 @@
+//! The parser: GRUB's `script/parser.y`, without recursion.
+//!
+//! GRUB's own parser has a stack of 10000 places and refuses what needs more; the places that each
+//! construct takes are counted here, so that both refuse the same scripts.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::ast::{Ast, Block, Kind, Node, Slice, Word};
+use super::error::SyntaxError;
+use super::lex::{Lexer, Token, TokenKind};
+use super::word::split_word;
+
+/// Places on bison's stack (`YYMAXDEPTH` less the one that stays free).
+const STACK: usize = 9999;
+
+/// A construct that is not complete yet.
+enum Open {
+    Top,
+    Block {
+        words: Slice,
+        new_line: bool,
+        text_start: u32,
+    },
+    Function {
+        name: Slice,
+        new_line: bool,
+    },
+    IfCondition {
+        new_line: bool,
+        done: Vec<(Slice, Slice)>,
+    },
+    IfBody {
+        new_line: bool,
+        done: Vec<(Slice, Slice)>,
+        condition: Slice,
+    },
+    Else {
+        new_line: bool,
+        done: Vec<(Slice, Slice)>,
+    },
+    For {
+        new_line: bool,
+        name: Slice,
+        words: Slice,
+    },
+    WhileCondition {
+        new_line: bool,
+        until: bool,
+    },
+    WhileBody {
+        new_line: bool,
+        until: bool,
+        condition: Slice,
+    },
+}
+
+struct Frame {
+    open: Open,
+    items: Vec<u32>,
+    /// Places taken by what encloses this list.
+    places: usize,
+    /// A command is complete, a delimiter has to follow before the next.
+    complete: bool,
+    delimited: bool,
+    new_line: bool,
+}
+
+impl Frame {
+    fn new(open: Open, places: usize) -> Self {
+        Self {
+            open,
+            items: Vec::new(),
+            places,
+            complete: false,
+            delimited: false,
+            new_line: false,
+        }
+    }
+
+    /// Places taken before the next command of this list starts.
+    fn next_places(&self) -> usize {
+        match self.open {
+            Open::Top => self.places,
+            _ if self.items.is_empty() && !self.complete => self.places + 1,
+            _ => self.places + 2,
+        }
+    }
+}
+
+struct Parser<'a> {
+    source: &'a [u8],
+    lexer: Lexer<'a>,
+    peeked: Option<Token>,
+    ast: Ast,
+    frames: Vec<Frame>,
+    /// The frame on top.
+    frame: Frame,
+}
+
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+/// What one parse gives: the tree (its `source` still empty) and whether a line that GRUB's reader
+/// would drop stood inside a word.
+pub(super) struct Parsed {
+    pub(super) ast: Ast,
+    pub(super) comment_in_word: bool,
+}
+
+pub(super) fn parse(source: &[u8]) -> Result<Parsed, SyntaxError> {
+    if u32::try_from(source.len()).is_err() {
+        return Err(SyntaxError::at(
+            source,
+            0,
+            "the script is larger than 4 GiB",
+        ));
+    }
+    let mut parser = Parser {
+        source,
+        lexer: Lexer::new(source),
+        peeked: None,
+        ast: Ast::default(),
+        frames: Vec::new(),
+        frame: Frame::new(Open::Top, 3),
+    };
+    parser.run()?;
+    let comment_in_word = parser.lexer.comment_in_word;
+    Ok(Parsed {
+        ast: parser.ast,
+        comment_in_word,
+    })
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&mut self) -> Option<&Token> {
+        if self.peeked.is_none() {
+            self.peeked = loop {
+                match self.lexer.next_token() {
+                    Some(Token {
+                        kind: TokenKind::Blank | TokenKind::Comment,
+                        ..
+                    }) => {}
+                    other => break other,
+                }
+            };
+        }
+        self.peeked.as_ref()
+    }
+
+    fn peek_kind(&mut self) -> Option<TokenKind> {
+        self.peek().map(|token| token.kind)
+    }
+
+    fn next(&mut self) -> Option<Token> {
+        self.peek();
+        self.peeked.take()
+    }
+
+    fn text(&self, token: &Token) -> &'a [u8] {
+        self.source.get(token.span.clone()).unwrap_or(&[])
+    }
+
+    fn error(&self, token: Option<&Token>, message: impl Into<String>) -> SyntaxError {
+        let at = token.map_or(self.source.len(), |token| token.span.start);
+        SyntaxError::at(self.source, at, message)
+    }
+
+    fn unexpected<T>(&mut self, wanted: &str) -> Result<T, SyntaxError> {
+        let token = self.next();
+        let found = match &token {
+            None => String::from("the end of the file"),
+            Some(token) => shown(token.kind, self.text(token)),
+        };
+        Err(self.error(
+            token.as_ref(),
+            alloc::format!("expected {wanted}, found {found}"),
+        ))
+    }
+
+    fn places(&self, places: usize) -> Result<(), SyntaxError> {
+        if places > STACK {
+            let message = "nested too deep or too many words: GRUB's parser has no room for it";
+            return Err(SyntaxError::at(self.source, self.lexer_at(), message));
+        }
+        Ok(())
+    }
+
+    fn lexer_at(&self) -> usize {
+        self.peeked
+            .as_ref()
+            .map_or_else(|| self.lexer.position(), |token| token.span.start)
+    }
+
+    fn run(&mut self) -> Result<(), SyntaxError> {
+        loop {
+            if self.frame.complete {
+                if self.after_command()? {
+                    return Ok(());
+                }
+            } else {
+                self.skip_newlines();
+                if matches!(self.frame.open, Open::Top) && self.peek().is_none() {
+                    self.ast.root = self.take_list();
+                    return Ok(());
+                }
+                self.command()?;
+            }
+        }
+    }
+
+    fn skip_newlines(&mut self) {
+        while self.peek_kind() == Some(TokenKind::Newline) {
+            self.next();
+            self.frame.new_line = true;
+        }
+    }
+
+    /// Handles what follows a complete command. True at the end of the script.
+    fn after_command(&mut self) -> Result<bool, SyntaxError> {
+        match self.peek_kind() {
+            Some(TokenKind::Semicolon) if !self.frame.delimited => {
+                self.next();
+                self.frame.delimited = true;
+            }
+            Some(TokenKind::Newline) => {
+                self.next();
+                self.frame.delimited = true;
+                self.frame.new_line = true;
+            }
+            None if matches!(self.frame.open, Open::Top) => {
+                self.ast.root = self.take_list();
+                return Ok(true);
+            }
+            Some(TokenKind::BlockEnd) => self.close_block()?,
+            Some(TokenKind::Name) if self.frame.delimited && self.close_word()? => {}
+            Some(_) if self.frame.delimited => self.command()?,
+            _ => return self.unexpected("a newline or `;`"),
+        }
+        Ok(false)
+    }
+
+    fn take_list(&mut self) -> Slice {
+        let start = offset(self.ast.lists.len());
+        self.ast.lists.append(&mut self.frame.items);
+        Slice {
+            start,
+            end: offset(self.ast.lists.len()),
+        }
+    }
+
+    fn add(&mut self, kind: Kind, new_line: bool) {
+        self.frame.items.push(offset(self.ast.nodes.len()));
+        self.ast.nodes.push(Node { kind, new_line });
+        self.frame.complete = true;
+        self.frame.delimited = false;
+        self.frame.new_line = false;
+    }
+
+    fn push(&mut self, open: Open, places: usize) -> Result<(), SyntaxError> {
+        self.places(places)?;
+        let frame = core::mem::replace(&mut self.frame, Frame::new(open, places));
+        self.frames.push(frame);
+        Ok(())
+    }
+
+    /// Takes the top frame's construct and returns to the one around it.
+    fn pop(&mut self) -> Open {
+        let outer = self
+            .frames
+            .pop()
+            .unwrap_or_else(|| Frame::new(Open::Top, 3));
+        core::mem::replace(&mut self.frame, outer).open
+    }
+
+    /// Goes from one list of a construct to its next.
+    fn switch(&mut self, open: Open, places: usize) -> Result<(), SyntaxError> {
+        self.places(places)?;
+        self.frame = Frame::new(open, places);
+        Ok(())
+    }
+
+    fn close_block(&mut self) -> Result<(), SyntaxError> {
+        let complete = match self.frame.open {
+            Open::Block { .. } => true,
+            Open::Function { .. } => self.frame.delimited,
+            _ => false,
+        };
+        if !complete {
+            return self.unexpected("the end of the command");
+        }
+        let brace = self.next().map_or(0, |token| token.span.start);
+        let list = self.take_list();
+        match self.pop() {
+            Open::Block {
+                words,
+                new_line,
+                text_start,
+            } => {
+                let span = Slice {
+                    start: text_start,
+                    end: offset(brace),
+                };
+                let block = Some(Block { list, span });
+                self.add(Kind::Command { words, block }, new_line);
+            }
+            Open::Function { name, new_line } => {
+                self.add(Kind::Function { name, body: list }, new_line);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Handles `then`, `else`, `elif`, `fi`, `do` and `done` where they end a list. False if the word
+    /// is none of them.
+    fn close_word(&mut self) -> Result<bool, SyntaxError> {
+        let Some(token) = self.peeked.clone() else {
+            return Ok(false);
+        };
+        let places = self.frame.places;
+        let word = self.text(&token);
+        let fits = matches!(
+            (&self.frame.open, word),
+            (Open::IfCondition { .. }, b"then")
+                | (Open::IfBody { .. }, b"elif" | b"else" | b"fi")
+                | (Open::Else { .. }, b"fi")
+                | (Open::WhileCondition { .. }, b"do")
+                | (Open::For { .. } | Open::WhileBody { .. }, b"done")
+        );
+        if !fits {
+            return Ok(false);
+        }
+        self.next();
+        let list = self.take_list();
+        let open = core::mem::replace(&mut self.frame.open, Open::Top);
+        match open {
+            Open::IfCondition { new_line, done } => {
+                self.switch(
+                    Open::IfBody {
+                        new_line,
+                        done,
+                        condition: list,
+                    },
+                    places + 3,
+                )?;
+            }
+            Open::IfBody {
+                new_line,
+                mut done,
+                condition,
+            } => {
+                done.push((condition, list));
+                match word {
+                    b"elif" => {
+                        self.switch(Open::IfCondition { new_line, done }, places + 3)?;
+                    }
+                    b"else" => self.switch(Open::Else { new_line, done }, places + 3)?,
+                    _ => self.close_if(new_line, &done, Slice::default()),
+                }
+            }
+            Open::Else { new_line, done } => self.close_if(new_line, &done, list),
+            Open::WhileCondition { new_line, until } => {
+                let open = Open::WhileBody {
+                    new_line,
+                    until,
+                    condition: list,
+                };
+                self.switch(open, places + 3)?;
+            }
+            Open::WhileBody {
+                new_line,
+                until,
+                condition,
+            } => {
+                self.pop();
+                self.add(
+                    Kind::While {
+                        condition,
+                        body: list,
+                        until,
+                    },
+                    new_line,
+                );
+            }
+            Open::For {
+                new_line,
+                name,
+                words,
+            } => {
+                self.pop();
+                self.add(
+                    Kind::For {
+                        name,
+                        words,
+                        body: list,
+                    },
+                    new_line,
+                );
+            }
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    fn close_if(&mut self, new_line: bool, done: &[(Slice, Slice)], otherwise: Slice) {
+        let first = offset(self.ast.branches.len());
+        self.ast.branches.extend_from_slice(done);
+        let branches = Slice {
+            start: first,
+            end: offset(self.ast.branches.len()),
+        };
+        self.pop();
+        self.add(
+            Kind::If {
+                branches,
+                otherwise,
+            },
+            new_line,
+        );
+    }
+
+    fn command(&mut self) -> Result<(), SyntaxError> {
+        let places = self.frame.next_places();
+        let new_line = self.frame.new_line;
+        let Some(token) = self.peek().cloned() else {
+            return self.unexpected("a command");
+        };
+        match token.kind {
+            TokenKind::Word => return self.simple(new_line, places),
+            TokenKind::Name => {}
+            _ => return self.unexpected("a command"),
+        }
+        match self.text(&token) {
+            b"if" => {
+                self.next();
+                self.push(
+                    Open::IfCondition {
+                        new_line,
+                        done: Vec::new(),
+                    },
+                    places + 2,
+                )
+            }
+            word @ (b"while" | b"until") => {
+                self.next();
+                let until = word == b"until";
+                self.push(Open::WhileCondition { new_line, until }, places + 2)
+            }
+            b"for" => {
+                self.next();
+                self.for_head(new_line, places)
+            }
+            b"function" if matches!(self.frame.open, Open::Top) => {
+                self.next();
+                self.function_head(new_line, places)
+            }
+            word if is_reserved(word) => self.unexpected("a command"),
+            _ => self.simple(new_line, places),
+        }
+    }
+
+    fn simple(&mut self, new_line: bool, places: usize) -> Result<(), SyntaxError> {
+        let words = self.word_list()?;
+        // The first word, the others, and the empty rule behind them; or command, words and block.
+        self.places(places + (words.range().len() + 1).max(3))?;
+        if self.peek_kind() != Some(TokenKind::BlockStart) {
+            self.add(Kind::Command { words, block: None }, new_line);
+            return Ok(());
+        }
+        let text_start = self.next().map_or(0, |token| offset(token.span.end));
+        self.push(
+            Open::Block {
+                words,
+                new_line,
+                text_start,
+            },
+            places + 4,
+        )
+    }
+
+    /// Words up to something that is none. Reserved words count here.
+    fn word_list(&mut self) -> Result<Slice, SyntaxError> {
+        let start = offset(self.ast.words.len());
+        while let Some(TokenKind::Name | TokenKind::Word) = self.peek_kind() {
+            let Some(token) = self.next() else { break };
+            let span = Slice {
+                start: offset(token.span.start),
+                end: offset(token.span.end),
+            };
+            let first = offset(self.ast.parts.len());
+            if split_word(self.source, &token, &mut self.ast.parts).is_none() {
+                return Err(self.error(Some(&token), "a lone `$`; write `\\$`"));
+            }
+            let parts = Slice {
+                start: first,
+                end: offset(self.ast.parts.len()),
+            };
+            self.ast.words.push(Word { parts, span });
+        }
+        Ok(Slice {
+            start,
+            end: offset(self.ast.words.len()),
+        })
+    }
+
+    fn name(&mut self) -> Result<Slice, SyntaxError> {
+        match self.peek().cloned() {
+            Some(token) if token.kind == TokenKind::Name && !is_reserved(self.text(&token)) => {
+                self.next();
+                Ok(Slice {
+                    start: offset(token.span.start),
+                    end: offset(token.span.end),
+                })
+            }
+            _ => self.unexpected("a name"),
+        }
+    }
+
+    fn for_head(&mut self, new_line: bool, places: usize) -> Result<(), SyntaxError> {
+        let name = self.name()?;
+        match self.peek().cloned() {
+            Some(token) if self.text(&token) == b"in" => self.next(),
+            _ => return self.unexpected("`in`"),
+        };
+        let words = self.word_list()?;
+        self.places(places + 4 + words.range().len() + 1)?;
+        match self.peek_kind() {
+            Some(TokenKind::Semicolon | TokenKind::Newline) => self.next(),
+            _ => return self.unexpected("a newline or `;`"),
+        };
+        while self.peek_kind() == Some(TokenKind::Newline) {
+            self.next();
+        }
+        match self.peek().cloned() {
+            Some(token) if self.text(&token) == b"do" => self.next(),
+            _ => return self.unexpected("`do`"),
+        };
+        self.push(
+            Open::For {
+                new_line,
+                name,
+                words,
+            },
+            places + 7,
+        )
+    }
+
+    fn function_head(&mut self, new_line: bool, places: usize) -> Result<(), SyntaxError> {
+        let name = self.name()?;
+        while self.peek_kind() == Some(TokenKind::Newline) {
+            self.next();
+        }
+        if self.peek_kind() != Some(TokenKind::BlockStart) {
+            return self.unexpected("`{`");
+        }
+        self.next();
+        self.push(Open::Function { name, new_line }, places + 5)
+    }
+}
+
+fn shown(kind: TokenKind, text: &[u8]) -> String {
+    match kind {
+        TokenKind::Newline => String::from("a newline"),
+        TokenKind::Bad if text.len() + 1 >= 8190 => {
+            String::from("a word that is too long or never ends")
+        }
+        TokenKind::Bad if text.starts_with(b"$") => String::from("a lone `$`"),
+        _ => {
+            let head = text.split(|byte| *byte == b'\n').next().unwrap_or(text);
+            let head = head.get(..40).unwrap_or(head);
+            alloc::format!("`{}`", String::from_utf8_lossy(head))
+        }
+    }
+}
+
+pub(super) fn is_reserved(word: &[u8]) -> bool {
+    matches!(
+        word,
+        b"case"
+            | b"do"
+            | b"done"
+            | b"elif"
+            | b"else"
+            | b"esac"
+            | b"fi"
+            | b"for"
+            | b"function"
+            | b"if"
+            | b"in"
+            | b"select"
+            | b"then"
+            | b"until"
+            | b"while"
+    )
+}

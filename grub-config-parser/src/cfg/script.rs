@@ -1,0 +1,170 @@
+//! A parsed script.
+
+use alloc::borrow::Cow;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::ast::{Ast, Kind, Node, Part};
+use super::error::SyntaxError;
+use super::parse::{Parsed, parse};
+
+/// A `grub.cfg` script that GRUB accepts.
+#[derive(Debug, Clone)]
+pub struct Script {
+    pub(super) ast: Arc<Ast>,
+    original: Vec<u8>,
+    /// Where the tree's source differs from the original: places in it and the bytes left out before.
+    cuts: Vec<(usize, usize)>,
+}
+
+impl Script {
+    /// Parses a script. Accepts what `grub-script-check` accepts, and a script without commands.
+    ///
+    /// # Errors
+    /// The first thing that GRUB's parser does not take, with its line. Nesting is bounded as GRUB
+    /// bounds it.
+    pub fn parse(source: &[u8]) -> Result<Self, SyntaxError> {
+        let (checked, cuts) = without_nul_rests(source);
+        let parsed = parse(&checked)?;
+        // GRUB's reader drops carriage returns and lines that start with `#`, grub-script-check does
+        // not. Where that makes a difference, the tree is what GRUB makes of it.
+        if parsed.comment_in_word || checked.contains(&b'\r') {
+            let (read, cuts) = as_grub_reads(source);
+            if let Ok(parsed) = parse(&read) {
+                return Ok(Self::new(parsed, read, source, cuts));
+            }
+        }
+        Ok(Self::new(parsed, checked.into_owned(), source, cuts))
+    }
+
+    fn new(parsed: Parsed, read: Vec<u8>, original: &[u8], cuts: Vec<(usize, usize)>) -> Self {
+        let mut ast = parsed.ast;
+        ast.source = read;
+        Self {
+            ast: Arc::new(ast),
+            original: original.to_vec(),
+            cuts,
+        }
+    }
+
+    /// The text as it was given.
+    pub fn source(&self) -> &[u8] {
+        &self.original
+    }
+
+    /// True if the script has at least one command; `grub-script-check` refuses one that has none.
+    pub fn has_commands(&self) -> bool {
+        let mut nodes = self
+            .ast
+            .list(self.ast.root)
+            .iter()
+            .filter_map(|index| self.ast.node(*index));
+        nodes.any(|node| !matches!(node.kind, Kind::Function { .. }))
+    }
+
+    /// The place in the original of a place in the tree's source.
+    pub(super) fn original_offset(&self, at: usize) -> usize {
+        let cuts = self.cuts.partition_point(|(place, _)| *place <= at);
+        let cut = cuts.checked_sub(1).and_then(|index| self.cuts.get(index));
+        at + cut.map_or(0, |(_, bytes)| *bytes)
+    }
+
+    /// Every simple command in the script, whether it would run or not: its words as written.
+    pub(super) fn commands(&self) -> impl Iterator<Item = Vec<&[u8]>> {
+        let ast: &Ast = &self.ast;
+        ast.nodes.iter().filter_map(move |node| words_of(ast, node))
+    }
+}
+
+fn words_of<'a>(ast: &'a Ast, node: &Node) -> Option<Vec<&'a [u8]>> {
+    let Kind::Command { words, .. } = node.kind else {
+        return None;
+    };
+    Some(
+        ast.words(words)
+            .iter()
+            .map(|word| word_text(ast, word))
+            .collect(),
+    )
+}
+
+fn word_text<'a>(ast: &'a Ast, word: &super::ast::Word) -> &'a [u8] {
+    match ast.parts(word) {
+        [Part::Text(slice) | Part::Single(slice) | Part::Double(slice)] => ast.text(*slice),
+        _ => ast.text(word.span),
+    }
+}
+
+/// Parses text that a running script made.
+pub(super) fn parse_text(text: Vec<u8>) -> Option<Arc<Ast>> {
+    let mut ast = parse(&text).ok()?.ast;
+    ast.source = text;
+    Some(Arc::new(ast))
+}
+
+/// Drops what follows a NUL on its line: C strings end there.
+fn without_nul_rests(source: &[u8]) -> (Cow<'_, [u8]>, Vec<(usize, usize)>) {
+    if !source.contains(&0) {
+        return (Cow::Borrowed(source), Vec::new());
+    }
+    let mut cutter = Cutter::default();
+    for line in source.split_inclusive(|byte| *byte == b'\n') {
+        cutter.line(line);
+    }
+    (Cow::Owned(cutter.text), cutter.cuts)
+}
+
+fn as_grub_reads(source: &[u8]) -> (Vec<u8>, Vec<(usize, usize)>) {
+    let mut cutter = Cutter::default();
+    for line in source.split_inclusive(|byte| *byte == b'\n') {
+        let first = line.iter().position(|byte| *byte != b'\r');
+        if first.and_then(|first| line.get(first)) == Some(&b'#') {
+            cutter.drop(line.len());
+            continue;
+        }
+        let mut rest = line;
+        while let Some(at) = rest.iter().position(|byte| *byte == b'\r') {
+            let (head, tail) = rest.split_at(at);
+            if head.contains(&0) {
+                break;
+            }
+            cutter.keep(head);
+            cutter.drop(1);
+            rest = tail.get(1..).unwrap_or(&[]);
+        }
+        cutter.line(rest);
+    }
+    (cutter.text, cutter.cuts)
+}
+
+#[derive(Default)]
+struct Cutter {
+    text: Vec<u8>,
+    cuts: Vec<(usize, usize)>,
+    dropped: usize,
+}
+
+impl Cutter {
+    fn keep(&mut self, bytes: &[u8]) {
+        self.text.extend_from_slice(bytes);
+    }
+
+    fn drop(&mut self, bytes: usize) {
+        self.dropped += bytes;
+        self.cuts.push((self.text.len(), self.dropped));
+    }
+
+    /// Keeps a line up to a NUL, and its newline.
+    fn line(&mut self, line: &[u8]) {
+        let Some(nul) = line.iter().position(|byte| *byte == 0) else {
+            return self.keep(line);
+        };
+        let (head, rest) = line.split_at(nul);
+        self.keep(head);
+        let newline = usize::from(rest.last() == Some(&b'\n'));
+        self.drop(rest.len() - newline);
+        if newline > 0 {
+            self.keep(b"\n");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Words: taken apart as GRUB's lexer does, decoded, and quoted anew.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::ast::{Part, Slice};
+use super::lex::{Token, TokenKind, is_name_char, variable};
+use super::parse::is_reserved;
+
+fn slice(start: usize, end: usize) -> Slice {
+    Slice {
+        start: u32::try_from(start).unwrap_or(u32::MAX),
+        end: u32::try_from(end).unwrap_or(u32::MAX),
+    }
+}
+
+/// Appends the parts of a word. `None` if a `$` in double quotes starts no variable.
+pub(super) fn split_word(source: &[u8], token: &Token, parts: &mut Vec<Part>) -> Option<()> {
+    let end = token.span.end;
+    let mut at = token.span.start;
+    if token.kind == TokenKind::Name {
+        parts.push(Part::Text(slice(at, end)));
+        return Some(());
+    }
+    while at < end {
+        match *source.get(at)? {
+            b'"' => at = split_double(source, at + 1, parts)?,
+            b'\'' => {
+                let close = find_quote(source, at + 1)?;
+                parts.push(Part::Single(slice(at + 1, close)));
+                at = close + 1;
+            }
+            b'$' if source.get(at + 1) == Some(&b'"') => {
+                let close = find_double(source, at + 2)?;
+                parts.push(Part::Translated(slice(at + 2, close)));
+                at = close + 1;
+            }
+            b'$' => {
+                let (name, next) = variable(source, at + 1)?;
+                parts.push(Part::Variable(slice(name.start, name.end)));
+                at = next;
+            }
+            _ => {
+                let start = at;
+                at = plain_end(source, at, end);
+                parts.push(Part::Text(slice(start, at)));
+            }
+        }
+    }
+    Some(())
+}
+
+fn plain_end(source: &[u8], mut at: usize, end: usize) -> usize {
+    while at < end {
+        match source.get(at) {
+            Some(b'"' | b'\'' | b'$') | None => break,
+            Some(b'\\') => at += 2,
+            Some(_) => at += 1,
+        }
+    }
+    at.min(end)
+}
+
+fn find_quote(source: &[u8], start: usize) -> Option<usize> {
+    source
+        .get(start..)?
+        .iter()
+        .position(|byte| *byte == b'\'')
+        .map(|at| start + at)
+}
+
+fn find_double(source: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        match source.get(at)? {
+            b'"' => return Some(at),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+/// Takes a double-quoted string apart and returns the place behind it.
+fn split_double(source: &[u8], start: usize, parts: &mut Vec<Part>) -> Option<usize> {
+    let mut from = start;
+    let mut at = start;
+    loop {
+        match source.get(at)? {
+            b'"' => {
+                parts.push(Part::Double(slice(from, at)));
+                return Some(at + 1);
+            }
+            // Only these are escapes; any other backslash stands for itself and hides nothing.
+            b'\\' if matches!(source.get(at + 1), Some(b'$' | b'\\' | b'"' | b'\n')) => at += 2,
+            b'$' => {
+                parts.push(Part::Double(slice(from, at)));
+                let (name, next) = variable(source, at + 1)?;
+                parts.push(Part::QuotedVariable(slice(name.start, name.end)));
+                from = next;
+                at = next;
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+/// Unquoted text: a backslash stands for the character behind it, before a newline for nothing.
+pub(super) fn decode_text(text: &[u8], out: &mut Vec<u8>) {
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' => out.extend(bytes.next().filter(|byte| **byte != b'\n')),
+            _ => out.push(*byte),
+        }
+    }
+}
+
+/// Text in double quotes.
+pub(super) fn decode_double(text: &[u8], out: &mut Vec<u8>) {
+    let mut bytes = text.iter().peekable();
+    while let Some(byte) = bytes.next() {
+        match (byte, bytes.peek()) {
+            (b'\\', Some(b'\n')) => drop(bytes.next()),
+            (b'\\', Some(next @ (b'$' | b'\\' | b'"'))) => {
+                out.push(**next);
+                bytes.next();
+            }
+            _ => out.push(*byte),
+        }
+    }
+}
+
+/// Quotes one word for a GRUB script, only where it needs it.
+///
+/// ```
+/// use grub_config_parser::cfg::quote;
+/// assert_eq!(quote("--fs-uuid"), "--fs-uuid");
+/// assert_eq!(quote("it's $5"), r"'it'\''s $5'");
+/// ```
+pub fn quote(word: &str) -> String {
+    let plain = |byte: u8| is_name_char(byte) || b"-./:=,@%+".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) && !is_reserved(word.as_bytes()) {
+        return String::from(word);
+    }
+    alloc::format!("'{}'", word.replace('\'', "'\\''"))
+}

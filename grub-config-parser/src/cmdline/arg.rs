@@ -1,0 +1,100 @@
+//! One argument.
+
+use alloc::string::String;
+use core::fmt;
+use core::ops::Range;
+
+use super::names::names_equal;
+use super::split::next_arg;
+
+/// One kernel argument, kept as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Arg {
+    raw: String,
+    name: (usize, usize),
+    value: Option<(usize, usize)>,
+}
+
+impl Arg {
+    /// Takes one argument as it stands on a command line, for example `iommu=pt`, `quiet` or
+    /// `dyndbg="file x +p"`. Blanks around it are dropped. The text is taken whole: a blank outside
+    /// quotes makes it more than one argument for the kernel (see [`Arg::is_single`]).
+    pub fn new(raw: &str) -> Self {
+        Self::from_trimmed(raw.trim_matches(super::line::is_ascii_space_char))
+    }
+
+    pub(super) fn from_trimmed(raw: &str) -> Self {
+        let bytes = raw.as_bytes();
+        let (parsed, _) = next_arg(bytes, |_| false);
+        let name = locate(bytes, parsed.name);
+        let value = parsed.value.map(|value| locate(bytes, value));
+        Self {
+            raw: String::from(raw),
+            name,
+            value,
+        }
+    }
+
+    /// Makes `name=value`, with quotes around the value where it has a blank.
+    pub fn with_value(name: &str, value: &str) -> Self {
+        let quote = if value.contains(super::line::is_ascii_space_char) {
+            "\""
+        } else {
+            ""
+        };
+        Self::from_trimmed(&alloc::format!("{name}={quote}{value}{quote}"))
+    }
+
+    /// The text as written, quotes included.
+    pub fn raw(&self) -> &str {
+        &self.raw
+    }
+
+    /// The name as written: no folding of `-` and `_`.
+    pub fn name(&self) -> &str {
+        self.part(self.name)
+    }
+
+    /// The value with the quotes stripped as the kernel strips them; `None` without `=`.
+    pub fn value(&self) -> Option<&str> {
+        self.value.map(|range| self.part(range))
+    }
+
+    /// True if `name` is this argument's name for the kernel: `-` and `_` are the same.
+    pub fn same_name(&self, name: &str) -> bool {
+        names_equal(self.name(), name)
+    }
+
+    /// True if both mean the same to the kernel: the same name, folded, and the same value.
+    pub fn same(&self, other: &Arg) -> bool {
+        self.same_name(other.name()) && self.value() == other.value()
+    }
+
+    /// True if the kernel reads this text as exactly one argument.
+    pub fn is_single(&self) -> bool {
+        super::split::split_bytes(self.raw.as_bytes()).len() == 1
+    }
+
+    /// True for the `--` that ends the kernel's own arguments; what follows goes to init.
+    pub fn is_separator(&self) -> bool {
+        self.name() == "--" && self.value.is_none()
+    }
+
+    fn part(&self, (start, end): (usize, usize)) -> &str {
+        self.raw.get(Range { start, end }).unwrap_or("")
+    }
+}
+
+impl fmt::Display for Arg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.raw)
+    }
+}
+
+/// The place of `part`, a slice of `whole`, as offsets.
+fn locate(whole: &[u8], part: &[u8]) -> (usize, usize) {
+    let start = (part.as_ptr() as usize)
+        .saturating_sub(whole.as_ptr() as usize)
+        .min(whole.len());
+    (start, start + part.len())
+}
