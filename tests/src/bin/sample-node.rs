@@ -51,6 +51,8 @@ enum Verb {
 enum Kind {
     /// Eight H100, eight ConnectX-7, two Intel sockets, Debian 12
     Hgx8,
+    /// The same with 67 ports: eight more behind each switch, empty
+    Hgx8Ports,
     /// The same with AMD CPUs
     Hgx8Amd,
     /// The same in a virtual machine
@@ -64,6 +66,10 @@ impl Kind {
         let spec = NodeSpec::default();
         match self {
             Kind::Hgx8 => spec,
+            Kind::Hgx8Ports => NodeSpec {
+                spare_ports: 8,
+                ..spec
+            },
             Kind::Hgx8Amd => NodeSpec {
                 cpu: Cpu::Amd,
                 ..spec

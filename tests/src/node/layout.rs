@@ -68,9 +68,11 @@ pub fn root_buses(spec: &NodeSpec) -> Vec<RootBus> {
         Cpu::Amd => AMD_ROOT_PORT,
     };
     let switch = |models: &[Model]| {
-        let ports = models
-            .iter()
-            .map(|m| Branch::Bridge(SWITCH_DOWNSTREAM, vec![Branch::Leaf(*m)]));
+        let used = models.iter().map(|model| vec![Branch::Leaf(*model)]);
+        let spare = (0..spec.spare_ports).map(|_| Vec::new());
+        let ports = used
+            .chain(spare)
+            .map(|below| Branch::Bridge(SWITCH_DOWNSTREAM, below));
         Branch::Bridge(
             root_port,
             vec![Branch::Bridge(SWITCH_UPSTREAM, ports.collect())],

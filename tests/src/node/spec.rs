@@ -30,6 +30,8 @@ pub struct NodeSpec {
     pub iommu: bool,
     /// Are the eight fast NICs there? The management NIC always is.
     pub nics: bool,
+    /// Empty downstream ports that each switch has besides those with a device.
+    pub spare_ports: u8,
     /// Is this a virtual machine? Then CPU flag and DMI say so.
     pub hypervisor: bool,
     /// Does the firmware enforce signatures?
@@ -70,6 +72,7 @@ impl Default for NodeSpec {
             cpu: Cpu::Intel,
             iommu: true,
             nics: true,
+            spare_ports: 0,
             hypervisor: false,
             secure_boot: false,
             lockdown: Lockdown::None,

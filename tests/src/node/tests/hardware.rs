@@ -187,6 +187,19 @@ fn each_bend_shows() {
 }
 
 #[test]
+fn spare_ports_are_ports_too() {
+    let (_dir, tree) = node(&NodeSpec {
+        spare_ports: 8,
+        ..NodeSpec::default()
+    });
+    let Some(text) = lspci(&tree, &["-vvv"]) else {
+        return;
+    };
+    // 7 root ports, 5 switches of 12 ports
+    assert_eq!(text.matches("ACSCtl:").count(), 67);
+}
+
+#[test]
 fn ports_without_acs_have_no_capability() {
     let (_dir, tree) = node(&NodeSpec {
         acs: false,
