@@ -1,8 +1,15 @@
 //! The library behind the `gdr-agent` binary. `ARCHITECTURE.md` has the map.
 
+pub mod acs;
+pub mod apply;
+pub mod checks;
 pub mod cli;
 pub mod facts;
+pub mod journal;
 pub mod machine;
 pub mod pci;
+pub mod plan;
 pub mod reboot;
+pub mod state;
 pub mod sys;
+pub mod world;

@@ -22,6 +22,7 @@ use std::process::ExitCode;
 
 use grub_config_parser::cfg::{Context, Script};
 use grub_config_parser::cmdline::split_bytes;
+use grub_config_parser::defaults::{Document, File, Kind, evaluate};
 use grub_config_parser::grubenv::EnvBlock;
 use serde_json::{Value, json};
 
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
 
 fn run(words: &[&str]) -> Outcome {
     match words {
+        ["defaults", files @ ..] if !files.is_empty() => defaults(files),
         ["cfg", file] => cfg(file, None),
         ["cfg", file, env] => cfg(file, Some(env)),
         ["env", file] => env(file),
@@ -69,6 +71,35 @@ fn variables(bytes: &[u8]) -> Option<BTreeMap<String, String>> {
     EnvBlock::parse(bytes)
         .ok()
         .map(|block| block.iter().collect())
+}
+
+fn defaults(names: &[&str]) -> Outcome {
+    let mut documents = Vec::new();
+    for name in names {
+        documents.push(Document::parse(&read(name)?));
+    }
+    let files: Vec<File<'_>> = names
+        .iter()
+        .zip(&documents)
+        .map(|(name, doc)| File { name, doc })
+        .collect();
+    let evaluation = evaluate(&files);
+    let vars: BTreeMap<String, Value> = evaluation
+        .vars
+        .into_iter()
+        .map(|(name, variable)| {
+            let kind = match variable.kind {
+                Kind::Literal => "literal",
+                Kind::Derived => "derived",
+                Kind::Computed => "computed",
+            };
+            (name, json!({"value": variable.value, "kind": kind}))
+        })
+        .collect();
+    let aborts = evaluation
+        .aborts
+        .map(|abort| json!({"file": abort.file, "line": abort.line}));
+    Ok(json!({"vars": vars, "aborts": aborts}))
 }
 
 fn cfg(file: &str, env: Option<&str>) -> Outcome {

@@ -14,4 +14,5 @@ extern crate alloc;
 
 pub mod cfg;
 pub mod cmdline;
+pub mod defaults;
 pub mod grubenv;

@@ -1,3 +1,4 @@
 //! gdr-tests
 
+pub mod machine;
 pub mod node;

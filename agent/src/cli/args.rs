@@ -48,6 +48,37 @@ pub struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Check, show or start a policy.
+    #[command(subcommand)]
+    Policy(super::policy::Verb),
     /// Print everything that was read, with where it came from.
     Facts,
+    /// Print the steps that the policy needs and the exact diff; change nothing.
+    #[command(after_help = "Examples:
+  gdr-agent plan
+  gdr-agent plan --format diff --root /mnt/image
+  gdr-agent plan --policy new.toml --format json | jq .steps")]
+    Plan,
+    /// Stage the policy's changes and, by policy, ask for the reboot that tries them.
+    #[command(after_help = "Examples:
+  gdr-agent apply --reboot            stage, and ask the policy's coordinator for the reboot
+  gdr-agent apply --no-reboot         stage only
+  gdr-agent apply --bake --root DIR   make the first boot of an image the trial")]
+    Apply(super::apply::Args),
+    /// Say where the transaction stands and what happens next.
+    Status,
+    /// Run the policy's checks; after a trial boot, commit or roll back.
+    Verify,
+    /// Undo the last transaction.
+    Rollback,
+    /// Print for each boot entry the arguments that it will boot with.
+    Cmdline,
+    /// Print the JSON schemas of all JSON output.
+    Schema {
+        /// One output only, such as `plan`.
+        name: Option<String>,
+    },
+    /// What the units call.
+    #[command(subcommand, hide = true)]
+    Boot(super::boot::Verb),
 }

@@ -36,6 +36,38 @@ impl CliError {
     }
 }
 
+impl From<crate::apply::EngineError> for CliError {
+    fn from(e: crate::apply::EngineError) -> Self {
+        use crate::apply::EngineError;
+        match e {
+            EngineError::Sys(e) => e.into(),
+            EngineError::Journal(e) => e.into(),
+            EngineError::State(e) => e.into(),
+        }
+    }
+}
+
+impl From<crate::journal::JournalError> for CliError {
+    fn from(e: crate::journal::JournalError) -> Self {
+        match e {
+            crate::journal::JournalError::Sys(e) => e.into(),
+            e => Self::new(Exit::Person, "journal", e.to_string())
+                .help("the node boots its known-good entry; keep /var/lib/gdr-agent for a report, then move it away"),
+        }
+    }
+}
+
+impl From<crate::state::StateError> for CliError {
+    fn from(e: crate::state::StateError) -> Self {
+        match e {
+            crate::state::StateError::Sys(e) => e.into(),
+            e @ crate::state::StateError::Content { .. } => {
+                Self::new(Exit::Person, "state", e.to_string())
+            }
+        }
+    }
+}
+
 impl From<SysError> for CliError {
     fn from(e: SysError) -> Self {
         let exit = match &e {

@@ -1,10 +1,20 @@
 //! The command line: one file per verb.
 
+mod apply;
 mod args;
+mod boot;
+mod cmdline;
 mod error;
 mod exit;
 mod facts;
+mod load;
 mod output;
+mod plan;
+mod policy;
+mod rollback;
+mod schema;
+mod status;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -44,7 +54,8 @@ pub fn main() -> ExitCode {
             };
         }
     };
-    log_to_stderr(args.verbose);
+    let unit = matches!(args.verb, Verb::Boot(_));
+    log_to_stderr(args.verbose + u8::from(unit));
     let out = Out {
         format: args.format,
         quiet: args.quiet,
@@ -66,7 +77,16 @@ fn run(args: Args, out: Out) -> Result<Exit, CliError> {
         out,
     };
     match args.verb {
+        Verb::Policy(verb) => policy::run(&context, verb),
         Verb::Facts => facts::run(&context),
+        Verb::Plan => plan::run(&context),
+        Verb::Apply(args) => apply::run(&context, &args),
+        Verb::Status => status::run(&context),
+        Verb::Verify => verify::run(&context),
+        Verb::Rollback => rollback::run(&context),
+        Verb::Cmdline => cmdline::run(&context),
+        Verb::Schema { name } => schema::run(&context, name.as_deref()),
+        Verb::Boot(verb) => boot::run(&context, verb),
     }
 }
 

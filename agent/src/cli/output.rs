@@ -45,6 +45,12 @@ pub mod style {
     pub const DIM: Style = Style::new().dimmed();
 }
 
+/// Whether standard error takes colours.
+#[must_use]
+pub fn stderr_colour() -> bool {
+    anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
+}
+
 /// `text` in `style`.
 #[must_use]
 pub fn paint(style: Style, text: &str) -> String {

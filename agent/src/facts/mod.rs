@@ -1,9 +1,11 @@
 //! What is: everything that was read, with where from. Nothing here writes or guesses.
 
+mod boot;
 mod fact;
 mod iommu;
 mod kernel;
 mod modules;
+mod mounts;
 mod os;
 pub mod pci;
 mod security;
@@ -13,10 +15,12 @@ use serde::Serialize;
 
 use crate::sys::Root;
 
+pub use boot::{Boot, BootFiles, Loader, menu_of};
 pub use fact::Fact;
 pub use iommu::Iommu;
 pub use kernel::{InstalledKernel, RunningKernel, version};
 pub use modules::{Modules, fold};
+pub use mounts::Mount;
 pub use os::{Arch, Os};
 pub use security::Security;
 
@@ -39,10 +43,14 @@ pub struct Facts {
     pub iommu: Iommu,
     /// Kernel modules.
     pub modules: Modules,
+    /// Boot loader.
+    pub boot: Boot,
     /// Secure Boot and lockdown.
     pub security: Security,
     /// The hypervisor, if the machine is virtual.
     pub virtualisation: Fact<Option<String>>,
+    /// The node-wide NCCL configuration.
+    pub nccl_conf: Fact<String>,
 }
 
 impl Facts {
@@ -53,17 +61,25 @@ impl Facts {
         let kernels = kernel::installed(root);
         let list = kernels.value.clone().unwrap_or_default();
         let modules = modules::modules(root, &list, running.release.get());
+        let os = os::os(root);
+        let reads_drop_ins = os.get().is_some_and(|os| os.is_like("debian"));
         Self {
             root: root.path().to_string_lossy().into_owned(),
             live: root.is_live(),
-            os: os::os(root),
+            os,
             arch: os::arch(root),
             running,
             kernels,
             iommu: iommu::iommu(root),
             modules,
+            boot: boot::boot(root, reads_drop_ins),
             security: security::security(root),
             virtualisation: security::virtualisation(root),
+            nccl_conf: Fact::read(
+                "/etc/nccl.conf",
+                root.read_if_there("/etc/nccl.conf")
+                    .map(|b| b.map(|b| String::from_utf8_lossy(&b).into_owned())),
+            ),
         }
     }
 }

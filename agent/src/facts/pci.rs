@@ -4,6 +4,7 @@
 //! transaction per dword, so it is read for bridges and for the selected GPUs and NICs only, and
 //! there only along the capability chains.
 
+use crate::pci::clear::{Conditions, Lockdown};
 use crate::pci::config::{self, Ids};
 use crate::pci::select::{Selectors, selects};
 use crate::pci::{Bar, Bdf, ConfigBytes, Link, RawFunction, ReadConfig, Recorder};
@@ -98,6 +99,25 @@ pub fn functions(root: &Root, depth: &Depth<'_>) -> Result<Vec<RawFunction>, Sys
     }
     functions.sort_by_key(|function| function.bdf);
     Ok(functions)
+}
+
+/// What the root says about writing ACS: virtual machine or not, and lockdown.
+#[must_use]
+pub fn conditions(root: &Root) -> Conditions {
+    let lockdown = super::security::security(root).lockdown;
+    Conditions {
+        in_vm: super::security::virtualisation(root)
+            .get()
+            .map(Option::is_some),
+        lockdown: match (lockdown.get().map(String::as_str), lockdown.is_unknown()) {
+            (Some("integrity"), _) => Lockdown::Integrity,
+            (Some("confidentiality"), _) => Lockdown::Confidentiality,
+            // A kernel without the lockdown module forbids nothing.
+            (Some("none"), _) | (None, false) => Lockdown::None,
+            _ => Lockdown::Unknown,
+        },
+        live: root.is_live(),
+    }
 }
 
 struct Reader<'r> {

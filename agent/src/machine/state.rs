@@ -239,6 +239,8 @@ pub struct Txn {
     pub ready: bool,
     /// Whether the command line that runs is one that this transaction is taking back.
     pub on_trial: bool,
+    /// Whether a reboot was granted in this boot and has not happened yet.
+    pub granted: bool,
     /// Reboots.
     pub budget: Budget,
     /// How often an armed trial was not taken.

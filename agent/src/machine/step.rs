@@ -56,8 +56,7 @@ fn reboot_requested(txn: &mut Txn, event: &Event) -> Vec<Effect> {
         Event::RebootWanted if txn.budget.open() => vec![Effect::AskReboot],
         Event::Granted if txn.budget.open() => {
             txn.state = State::Granted;
-            txn.budget.used += 1;
-            txn.denial = None;
+            grant(txn);
             Vec::new()
         }
         Event::Denied(by) => {
@@ -76,9 +75,7 @@ fn granted(txn: &mut Txn, event: &Event) -> Vec<Effect> {
         }
         Event::StillUp => {
             txn.state = State::RebootRequested;
-            txn.denial = Some("the granted reboot did not happen".to_owned());
-            // Only a changed boot id is a reboot.
-            txn.budget.used = txn.budget.used.saturating_sub(1);
+            ungrant(txn, "the granted reboot did not happen");
             Vec::new()
         }
         _ => Vec::new(),
@@ -94,9 +91,10 @@ fn armed(txn: &mut Txn, event: &Event) -> Vec<Effect> {
         }
         Event::StillUp => {
             txn.state = State::RebootRequested;
-            txn.denial =
-                Some("the shutdown that armed the trial did not end in a reboot".to_owned());
-            txn.budget.used = txn.budget.used.saturating_sub(1);
+            ungrant(
+                txn,
+                "the shutdown that armed the trial did not end in a reboot",
+            );
             vec![Effect::Disarm]
         }
         _ => Vec::new(),
@@ -141,7 +139,7 @@ fn rolling_back(txn: &mut Txn, event: &Event) -> Vec<Effect> {
             txn.conflicts.clone_from(conflicts);
             txn.ready = false;
             if txn.on_trial {
-                return if txn.budget.open() {
+                return if txn.budget.open() && !txn.granted {
                     vec![Effect::AskReboot]
                 } else {
                     Vec::new()
@@ -153,10 +151,12 @@ fn rolling_back(txn: &mut Txn, event: &Event) -> Vec<Effect> {
             txn.denial = Some(format!("undoing failed: {why}"));
             Vec::new()
         }
-        Event::RebootWanted if txn.on_trial && txn.budget.open() => vec![Effect::Undo],
-        Event::Granted if txn.budget.open() => {
-            txn.budget.used += 1;
-            txn.denial = None;
+        Event::Granted if txn.budget.open() && !txn.granted => {
+            grant(txn);
+            Vec::new()
+        }
+        Event::StillUp if txn.granted => {
+            ungrant(txn, "the granted reboot did not happen");
             Vec::new()
         }
         Event::Denied(by) => {
@@ -165,6 +165,19 @@ fn rolling_back(txn: &mut Txn, event: &Event) -> Vec<Effect> {
         }
         _ => Vec::new(),
     }
+}
+
+fn grant(txn: &mut Txn) {
+    txn.granted = true;
+    txn.budget.used += 1;
+    txn.denial = None;
+}
+
+/// Only a changed boot id is a reboot.
+fn ungrant(txn: &mut Txn, why: &str) {
+    txn.granted = false;
+    txn.budget.used = txn.budget.used.saturating_sub(1);
+    txn.denial = Some(why.to_owned());
 }
 
 fn rollback_asked(txn: &mut Txn) -> Vec<Effect> {
@@ -187,10 +200,14 @@ fn rollback_asked(txn: &mut Txn) -> Vec<Effect> {
 fn booted(txn: &mut Txn, boot: &Boot) -> Vec<Effect> {
     let new_boot = boot.boot_id != txn.boot_id;
     let ours = boot.marker == Marker::Ours;
+    if txn.state.is_final() {
+        return Vec::new();
+    }
     if !new_boot {
         return same_boot(txn);
     }
     txn.boot_id.clone_from(&boot.boot_id);
+    txn.granted = false;
     match txn.state {
         State::Idle | State::Committed | State::RolledBack | State::Quarantined => Vec::new(),
         State::Staged if !txn.ready => roll_back(

@@ -13,6 +13,7 @@ fn txn(state: State) -> Txn {
         trial: true,
         ready: true,
         on_trial: false,
+        granted: false,
         budget: Budget {
             allowed: true,
             used: 0,

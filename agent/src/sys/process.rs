@@ -117,3 +117,23 @@ fn read_some(stream: impl Read) -> Vec<u8> {
     let _ = std::io::copy(&mut stream, &mut std::io::sink());
     bytes
 }
+
+/// Resets the machine at once, after a sync: no unit is stopped, GRUB comes next.
+///
+/// # Errors
+/// The root is not the running system, or the kernel refused.
+pub fn reboot_now(root: &Root) -> Result<(), SysError> {
+    if !root.is_live() {
+        let why = "it is a directory and not the running system".to_owned();
+        return Err(SysError::Refused {
+            action: "reboot",
+            path: root.path().into(),
+            why,
+        });
+    }
+    rustix::fs::sync();
+    rustix::system::reboot(rustix::system::RebootCommand::Restart).map_err(|e| SysError::Process {
+        program: "reboot(2)".to_owned(),
+        why: e.to_string(),
+    })
+}

@@ -73,7 +73,7 @@ impl Machine {
             paths,
         };
         for index in 0..=choices.below(4) {
-            let domain = [0, 0, 0x10000, 0x7fff_0001][usize::from(index)];
+            let domain = [0, 0, 0x10000, 0x2_0001][usize::from(index)];
             let mut builder = Builder {
                 machine: &mut machine,
                 choices: &mut choices,

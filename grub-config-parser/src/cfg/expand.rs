@@ -106,9 +106,9 @@ impl Machine<'_> {
     fn expand_variable(&self, name: &[u8], quoted: bool, argv: &mut Argv) {
         let put = |argv: &mut Argv, value: &[u8]| {
             if quoted {
-                argv.append(value)
+                argv.append(value);
             } else {
-                argv.append_fields(value)
+                argv.append_fields(value);
             }
         };
         if !is_special(name) {

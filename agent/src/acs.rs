@@ -1,0 +1,183 @@
+//! Clearing and restoring ACS redirection on a machine: read, decide, save the old words, write,
+//! read back. The decisions are [`crate::pci::clear`]'s and [`crate::pci::saved`]'s.
+
+use gdr_policy::{AcsScope, Policy};
+
+use crate::pci::clear::{AcsPlan, Request, Scope};
+use crate::pci::saved::{self, RestoreAction, RestoreDecision, Saved};
+use crate::pci::tree::Tree;
+use crate::pci::{Bdf, acs};
+use crate::sys::pci_config::{ConfigError, ConfigFile, DEVICES};
+use crate::sys::{Root, SysError, write};
+
+/// Where old control words are kept.
+pub const SAVED: &str = "/var/lib/gdr-agent/acs/saved.json";
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Why nothing could be done at all.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AcsError {
+    /// The file of old words cannot be read or written; without it nothing is cleared.
+    #[error(transparent)]
+    Sys(#[from] SysError),
+    /// The file of old words is damaged, or of another version.
+    #[error("{} cannot be used: {why}; move it away to start a new one, after noting the control words in it", path.display())]
+    Damaged {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// What became of one port.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Its address.
+    pub bdf: Bdf,
+    /// The control word that was read back, or why it could not be written.
+    pub result: Result<u16, ConfigError>,
+}
+
+/// The policy's wishes in the words of [`crate::pci::clear`].
+#[must_use]
+pub fn request(policy: &Policy) -> Request {
+    Request {
+        scope: match policy.acs.scope {
+            AcsScope::Paths => Scope::Paths,
+            AcsScope::Bridges => Scope::Bridges,
+            AcsScope::All => Scope::All,
+            AcsScope::Keep => Scope::Keep,
+        },
+        mask: policy
+            .acs
+            .clear
+            .iter()
+            .fold(0, |mask, bit| mask | bit.mask()),
+    }
+}
+
+/// Clears the ports that a plan names. Their old words are on disk before the first write. A port
+/// that fails does not stop the others; each port's bits are independent.
+///
+/// # Errors
+/// [`AcsError`] when the old words cannot be kept; nothing was written then.
+pub fn clear(root: &Root, tree: &Tree<'_>, plan: &AcsPlan) -> Result<Vec<Outcome>, AcsError> {
+    if plan.to_clear().next().is_none() {
+        return Ok(Vec::new());
+    }
+    let boot_id = root.text_if_there(BOOT_ID)?;
+    let mut saved = load(root)?;
+    let before = saved.clone();
+    let nameless = saved.remember(tree, plan, boot_id.as_deref());
+    if saved != before {
+        store(root, &saved)?;
+    }
+    let mut outcomes = Vec::new();
+    for port in plan.to_clear() {
+        let (Some(offset), Some(ctl), Some(new)) = (port.offset, port.ctl, port.new) else {
+            continue;
+        };
+        let result = if nameless.contains(&port.bdf) {
+            let why = "its ids are not known, so its old control word could not be kept".to_owned();
+            let path = root.outside(&format!("{DEVICES}/{}", port.bdf));
+            Err(SysError::Refused {
+                action: "write",
+                path,
+                why,
+            }
+            .into())
+        } else {
+            set(root, port.bdf, offset, ctl & !new, 0)
+        };
+        outcomes.push(Outcome {
+            bdf: port.bdf,
+            result,
+        });
+    }
+    Ok(outcomes)
+}
+
+/// What `acs restore` would do.
+///
+/// # Errors
+/// [`AcsError`] when the file of old words cannot be used.
+pub fn restore_plan(root: &Root, tree: &Tree<'_>) -> Result<Vec<RestoreDecision>, AcsError> {
+    Ok(saved::restore(tree, &load(root)?))
+}
+
+/// Writes saved words back and forgets those that are back in force.
+///
+/// # Errors
+/// [`AcsError`] when the file of old words cannot be used; if only forgetting failed, the registers
+/// were written.
+pub fn restore(root: &Root, decisions: &[RestoreDecision]) -> Result<Vec<Outcome>, AcsError> {
+    let mut outcomes = Vec::new();
+    let mut done: Vec<Bdf> = Vec::new();
+    for decision in decisions {
+        match (decision.action, decision.new) {
+            (RestoreAction::AlreadyRestored, _) => done.push(decision.bdf),
+            (RestoreAction::Restore, Some(new)) => {
+                let result = set(root, decision.bdf, decision.offset, decision.mask, new);
+                if result.is_ok() {
+                    done.push(decision.bdf);
+                }
+                outcomes.push(Outcome {
+                    bdf: decision.bdf,
+                    result,
+                });
+            }
+            _ => {}
+        }
+    }
+    if !done.is_empty() {
+        let mut saved = load(root)?;
+        saved.ports.retain(|port| !done.contains(&port.bdf));
+        if saved.ports.is_empty() {
+            write::remove(root, SAVED)?;
+        } else {
+            store(root, &saved)?;
+        }
+    }
+    Ok(outcomes)
+}
+
+fn set(root: &Root, bdf: Bdf, offset: u16, mask: u16, value: u16) -> Result<u16, ConfigError> {
+    let register = (acs::CAPABILITY_ID, offset, acs::CONTROL_OFFSET);
+    let file = ConfigFile::open_writable(root, bdf)?;
+    file.set_bits(register, mask, value)
+        .map(|written| written.new)
+}
+
+fn load(root: &Root) -> Result<Saved, AcsError> {
+    let Some(bytes) = root.read_if_there(SAVED)? else {
+        return Ok(Saved::default());
+    };
+    let damaged = |why: String| AcsError::Damaged {
+        path: root.outside(SAVED),
+        why,
+    };
+    let mut saved: Saved =
+        serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+    if saved.version != saved::VERSION {
+        return Err(damaged(format!(
+            "it has version {}, this agent knows {}",
+            saved.version,
+            saved::VERSION
+        )));
+    }
+    saved.ports.sort_by_key(|port| port.bdf);
+    saved.ports.dedup_by_key(|port| port.bdf);
+    Ok(saved)
+}
+
+fn store(root: &Root, saved: &Saved) -> Result<(), SysError> {
+    let mut bytes = serde_json::to_vec_pretty(saved).map_err(|error| SysError::Refused {
+        action: "write",
+        path: root.outside(SAVED),
+        why: error.to_string(),
+    })?;
+    bytes.push(b'\n');
+    write::replace(root, SAVED, &bytes, None)
+}

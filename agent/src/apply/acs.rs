@@ -1,0 +1,92 @@
+//! ACS as a transaction and the boot units want it: clear by a policy, put back.
+
+use gdr_policy::Policy;
+
+use super::engine::EngineError;
+use crate::acs::{self, AcsError};
+use crate::sys::{Root, SysError};
+use crate::world::World;
+use crate::{state, sys};
+
+/// Clears the ports that a policy names; a port that does not take it is an error.
+pub(super) fn clear_for(root: &Root, world: &World, policy: &Policy) -> Result<(), EngineError> {
+    let plan = world.acs(policy);
+    let outcomes = world
+        .with_tree(policy, |tree, _| acs::clear(root, tree, &plan))
+        .map_err(failed)?;
+    for outcome in outcomes {
+        if let Err(e) = outcome.result {
+            return Err(SysError::Refused {
+                action: "clear ACS on",
+                path: root.outside(&format!("{}/{}", sys::pci_config::DEVICES, outcome.bdf)),
+                why: e.to_string(),
+            }
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// Clears again what the trial's policy (`trial`) or else the committed policy names. Returns a line
+/// for each port that was cleared or could not be.
+///
+/// # Errors
+/// The state cannot be read, or the old words cannot be kept.
+pub fn early(root: &Root, trial: Option<&Policy>) -> Result<Vec<String>, EngineError> {
+    let committed = match trial {
+        Some(_) => None,
+        None => state::committed(root)?.map(|c| c.policy),
+    };
+    // No policy is in force: nothing is touched, whatever lies in /etc.
+    let Some(policy) = trial.or(committed.as_ref()) else {
+        return Ok(Vec::new());
+    };
+    let world = World::read(root, policy)?;
+    let plan = world.acs(policy);
+    let mut lines: Vec<String> = plan
+        .refusals
+        .iter()
+        .map(|r| format!("{}: {}; {}", r.id, r.text, r.fix))
+        .collect();
+    let outcomes = world
+        .with_tree(policy, |tree, _| acs::clear(root, tree, &plan))
+        .map_err(failed)?;
+    lines.extend(outcomes.into_iter().map(|o| match o.result {
+        Ok(now) => format!(
+            "{}: ACS redirection cleared, control word {now:#06x}",
+            o.bdf
+        ),
+        Err(e) => format!("{}: {e}", o.bdf),
+    }));
+    Ok(lines)
+}
+
+/// Puts back every control word that was saved in this boot.
+pub(super) fn restore(
+    root: &Root,
+    world: &World,
+    policy: &Policy,
+) -> Result<Vec<String>, EngineError> {
+    let outcomes = world.with_tree(policy, |tree, _| {
+        let decisions = acs::restore_plan(root, tree)?;
+        acs::restore(root, &decisions)
+    });
+    let failures = outcomes
+        .map_err(failed)?
+        .into_iter()
+        .filter_map(|o| o.result.err().map(|e| (o.bdf, e)));
+    Ok(failures
+        .map(|(bdf, e)| format!("ACS of {bdf} was not put back: {e}; any reboot puts it back"))
+        .collect())
+}
+
+fn failed(e: AcsError) -> EngineError {
+    match e {
+        AcsError::Sys(e) => e.into(),
+        e => SysError::Process {
+            program: "acs".to_owned(),
+            why: e.to_string(),
+        }
+        .into(),
+    }
+}

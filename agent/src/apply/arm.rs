@@ -1,0 +1,120 @@
+//! Telling GRUB to boot the trial once, and taking that back: one in-place write of grubenv.
+
+use grub_config_parser::grubenv::EnvBlock;
+
+use super::engine::{Engine, EngineError};
+use crate::machine::{GrubView, TxnId};
+use crate::plan;
+use crate::sys::{Root, SysError, boot_write};
+
+impl Engine<'_> {
+    pub(super) fn arm(&mut self) -> Result<(), EngineError> {
+        let record = self.record()?;
+        let id = record.txn.id.clone();
+        let path = self.env_path()?;
+        self.hook_is_there(id.as_str())?;
+        let old = self.root.read(&path)?;
+        let armed = plan::env_with(&old, id.as_str(), TxnId::NONE)
+            .map_err(|why| self.refused(&path, &why))?;
+        if armed != old {
+            boot_write::overwrite(self.root, &path, &old, &armed)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn disarm(&mut self) -> Result<(), EngineError> {
+        let path = self.env_path()?;
+        let Some(old) = self.root.read_if_there(&path)? else {
+            return Ok(());
+        };
+        let Ok(env) = EnvBlock::parse(&old) else {
+            return Err(self.refused(&path, "it is damaged").into());
+        };
+        if env.get("gdr_trial").is_none_or(|v| v == TxnId::NONE) {
+            return Ok(());
+        }
+        let taken = env
+            .get("gdr_taken")
+            .unwrap_or_else(|| TxnId::NONE.to_owned());
+        let disarmed =
+            plan::env_with(&old, TxnId::NONE, &taken).map_err(|why| self.refused(&path, &why))?;
+        boot_write::overwrite(self.root, &path, &old, &disarmed)?;
+        Ok(())
+    }
+
+    /// Takes our two variables out of grubenv: it is then as it was before the transaction.
+    pub(super) fn clean_env(&mut self) -> Result<(), EngineError> {
+        let path = self.env_path()?;
+        let Some(old) = self.root.read_if_there(&path)? else {
+            return Ok(());
+        };
+        let clean = plan::env_without(&old).map_err(|why| self.refused(&path, &why))?;
+        if clean != old {
+            boot_write::overwrite(self.root, &path, &old, &clean)?;
+        }
+        Ok(())
+    }
+
+    /// Somebody may have rewritten the boot configuration since it was staged.
+    fn hook_is_there(&self, id: &str) -> Result<(), EngineError> {
+        let dir = grub_dir(self.root)?;
+        let custom = format!("{dir}/custom.cfg");
+        let text = self.root.read(&custom)?;
+        let text = String::from_utf8_lossy(&text);
+        if !text.contains(plan::HOOK_BEGIN) || !text.contains(id) {
+            return Err(self
+                .refused(&custom, "the trial entry is not in it any more")
+                .into());
+        }
+        let menu = self.root.read(&format!("{dir}/grub.cfg"))?;
+        if String::from_utf8_lossy(&menu).contains("custom.cfg") {
+            Ok(())
+        } else {
+            Err(self
+                .refused(
+                    &format!("{dir}/grub.cfg"),
+                    "it does not read custom.cfg any more",
+                )
+                .into())
+        }
+    }
+
+    fn env_path(&self) -> Result<String, EngineError> {
+        Ok(format!("{}/grubenv", grub_dir(self.root)?))
+    }
+}
+
+fn grub_dir(root: &Root) -> Result<String, SysError> {
+    for dir in ["/boot/grub", "/boot/grub2"] {
+        if root.stat(&format!("{dir}/grub.cfg"))?.is_some()
+            || root.stat(&format!("{dir}/grubenv"))?.is_some()
+        {
+            return Ok(dir.to_owned());
+        }
+    }
+    let why = "there is no GRUB directory".to_owned();
+    Err(SysError::Refused {
+        action: "write",
+        path: root.outside("/boot/grub"),
+        why,
+    })
+}
+
+/// What GRUB left in grubenv about a transaction.
+#[must_use]
+pub fn read_env(root: &Root, id: &str) -> GrubView {
+    let read = grub_dir(root).and_then(|dir| root.read(&format!("{dir}/grubenv")));
+    let Ok(bytes) = read else {
+        return GrubView::Unreadable;
+    };
+    let Ok(env) = EnvBlock::parse(&bytes) else {
+        return GrubView::Unreadable;
+    };
+    if env.get("gdr_trial").as_deref() == Some(id) {
+        GrubView::Armed
+    } else if env.get("gdr_taken").as_deref() == Some(id) {
+        GrubView::Taken
+    } else {
+        GrubView::Neither
+    }
+}

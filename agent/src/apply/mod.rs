@@ -1,0 +1,14 @@
+//! Carrying a transaction out: the journal first, then one small executor for each kind of effect.
+
+mod acs;
+mod arm;
+mod commit;
+mod engine;
+mod files;
+mod menu;
+mod stage;
+mod undo;
+
+pub use acs::early as early_acs;
+pub use arm::read_env;
+pub use engine::{Engine, EngineError, boot_id, can_ask};

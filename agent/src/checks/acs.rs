@@ -1,0 +1,66 @@
+//! Does any port on a GPU-NIC path send peer traffic up to the root complex?
+
+use gdr_policy::AcsScope;
+
+use super::{Answer, Input};
+use crate::pci::clear::Action;
+
+const ID: &str = "acs.redirect";
+
+pub(super) fn ask(input: &Input) -> Vec<Answer> {
+    if input.policy.acs.scope == AcsScope::Keep {
+        return vec![Answer::met(
+            ID,
+            "ACS",
+            "the policy keeps it as it is, which costs peer traffic its short way",
+        )];
+    }
+    let mut answers: Vec<Answer> = Vec::new();
+    for port in &input.acs.ports {
+        let from = || {
+            port.ctl.map_or_else(
+                || port.reason.clone(),
+                |ctl| format!("ACS control word {ctl:#06x}"),
+            )
+        };
+        let subject = port.bdf.to_string();
+        match port.action {
+            Action::OffPath | Action::LeftAlone => {}
+            Action::AlreadyClear | Action::NoCapability => {
+                answers.push(Answer::met(ID, subject, from()))
+            }
+            Action::Clear => answers.push(Answer::failed(
+                ID,
+                subject,
+                from(),
+                "run `gdr-agent acs clear`",
+            )),
+            Action::Refused => answers.push(Answer::failed(
+                ID,
+                subject,
+                format!("{}; {}", from(), port.reason),
+                "see the reason",
+            )),
+            Action::Unknown => answers.push(Answer::unknown(
+                ID,
+                subject,
+                port.reason.clone(),
+                "run it as root on the node",
+            )),
+        }
+    }
+    if answers.is_empty() {
+        let found = !input.topology.paths.is_empty();
+        answers.push(if found {
+            Answer::met(ID, "GPU-NIC paths", "no port lies on a path")
+        } else {
+            Answer::unknown(
+                ID,
+                "GPU-NIC paths",
+                "no GPU-NIC pair was found",
+                "look at `gdr-agent topology`",
+            )
+        });
+    }
+    answers
+}

@@ -1,0 +1,210 @@
+//! Questions put to the facts. Each answer is met, failed or unknown, with its evidence; what could
+//! not be read is never met.
+
+mod acs;
+mod bar1;
+mod cmdline;
+mod gdr;
+mod iommu;
+mod link;
+mod modules;
+mod nccl;
+mod numa;
+
+use gdr_policy::{CheckGroup, Policy};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::facts::Facts;
+use crate::pci::RawFunction;
+use crate::pci::clear::AcsPlan;
+use crate::pci::topology::Topology;
+
+/// The answer to a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It is as it should be.
+    Met,
+    /// It is not.
+    Failed,
+    /// What was read does not tell.
+    Unknown,
+}
+
+/// How much it matters to whoever asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Verification fails without it.
+    Required,
+    /// Worth knowing.
+    Warning,
+}
+
+/// One answered question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Check {
+    /// The question, by the id of the finding that "no" would be.
+    pub id: String,
+    /// The answer.
+    pub outcome: Outcome,
+    /// What it is about: a device, an argument, a file.
+    pub subject: String,
+    /// What was read, each with where from.
+    pub evidence: Vec<String>,
+    /// What to do if it is not met.
+    pub fix: Option<String>,
+    /// How much it matters here.
+    pub severity: Severity,
+}
+
+/// Everything that checks look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    /// What should be.
+    pub policy: &'a Policy,
+    /// What is.
+    pub facts: &'a Facts,
+    /// The PCI functions.
+    pub functions: &'a [RawFunction],
+    /// GPUs, NICs and their paths.
+    pub topology: &'a Topology,
+    /// What would still have to be cleared.
+    pub acs: &'a AcsPlan,
+}
+
+/// An answer before anybody has said how much it matters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Answer {
+    id: &'static str,
+    outcome: Outcome,
+    subject: String,
+    evidence: Vec<String>,
+    fix: Option<String>,
+}
+
+impl Answer {
+    fn met(id: &'static str, subject: impl Into<String>, evidence: impl Into<String>) -> Self {
+        Self {
+            id,
+            outcome: Outcome::Met,
+            subject: subject.into(),
+            evidence: vec![evidence.into()],
+            fix: None,
+        }
+    }
+
+    fn failed(
+        id: &'static str,
+        subject: impl Into<String>,
+        evidence: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self {
+            id,
+            outcome: Outcome::Failed,
+            subject: subject.into(),
+            evidence: vec![evidence.into()],
+            fix: Some(fix.into()),
+        }
+    }
+
+    fn unknown(
+        id: &'static str,
+        subject: impl Into<String>,
+        evidence: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self {
+            id,
+            outcome: Outcome::Unknown,
+            subject: subject.into(),
+            evidence: vec![evidence.into()],
+            fix: Some(fix.into()),
+        }
+    }
+}
+
+type Ask = fn(&Input) -> Vec<Answer>;
+
+/// The groups that a policy names, and who answers.
+const GROUPS: [(CheckGroup, Ask); 9] = [
+    (CheckGroup::Cmdline, cmdline::ask),
+    (CheckGroup::Iommu, iommu::ask),
+    (CheckGroup::Acs, acs::ask),
+    (CheckGroup::GdrPath, gdr::ask),
+    (CheckGroup::Bar1, bar1::ask),
+    (CheckGroup::Link, link::ask),
+    (CheckGroup::NcclEnv, nccl::ask),
+    (CheckGroup::Numa, numa::ask),
+    (CheckGroup::Modules, modules::ask),
+];
+
+/// Asks what the policy requires and what it wants to be warned about.
+#[must_use]
+pub fn run(input: &Input) -> Vec<Check> {
+    let verify = &input.policy.verify;
+    let groups = verify.require.iter().map(|g| (*g, Severity::Required));
+    let groups = groups.chain(verify.warn.iter().map(|g| (*g, Severity::Warning)));
+    groups
+        .flat_map(|(group, severity)| {
+            ask(group, input)
+                .into_iter()
+                .map(move |a| finish(a, severity))
+        })
+        .collect()
+}
+
+fn ask(group: CheckGroup, input: &Input) -> Vec<Answer> {
+    match GROUPS.iter().find(|(g, _)| *g == group) {
+        Some((_, ask)) => ask(input),
+        None => vec![Answer::unknown(
+            "check.unsupported",
+            group.as_str(),
+            "this version does not run this check",
+            "take it out of `verify`",
+        )],
+    }
+}
+
+fn finish(answer: Answer, severity: Severity) -> Check {
+    let Answer {
+        id,
+        outcome,
+        subject,
+        evidence,
+        fix,
+    } = answer;
+    Check {
+        id: id.to_owned(),
+        outcome,
+        subject,
+        evidence,
+        fix,
+        severity,
+    }
+}
+
+/// Whether everything that is required is met.
+#[must_use]
+pub fn verdict(checks: &[Check]) -> Outcome {
+    let required = || checks.iter().filter(|c| c.severity == Severity::Required);
+    if required().any(|c| c.outcome == Outcome::Failed) {
+        Outcome::Failed
+    } else if required().any(|c| c.outcome == Outcome::Unknown) {
+        Outcome::Unknown
+    } else {
+        Outcome::Met
+    }
+}
+
+/// A line for each required check that is not met.
+#[must_use]
+pub fn unmet(checks: &[Check]) -> Vec<String> {
+    let bad = checks
+        .iter()
+        .filter(|c| c.severity == Severity::Required && c.outcome != Outcome::Met);
+    bad.map(|c| format!("{} ({}): {}", c.id, c.subject, c.evidence.join("; ")))
+        .collect()
+}

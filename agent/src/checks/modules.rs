@@ -1,0 +1,48 @@
+//! Are the modules loaded that the policy needs?
+
+use super::{Answer, Input};
+use crate::facts::fold;
+use crate::plan::{GdrPath, decide};
+
+const ID: &str = "modules.loaded";
+
+pub(super) fn ask(input: &Input) -> Vec<Answer> {
+    let wanted: &[&str] = match decide(input.policy, input.facts).path {
+        GdrPath::Peermem => &["nvidia", "ib_core", "nvidia_peermem"],
+        GdrPath::DmaBuf => &["nvidia", "ib_core"],
+        GdrPath::None => {
+            return vec![Answer::unknown(
+                ID,
+                "modules",
+                "no way to GPU memory was found",
+                "see gdr-path",
+            )];
+        }
+    };
+    let fact = &input.facts.modules.loaded;
+    let Some(loaded) = fact.get() else {
+        let why = fact
+            .unknown
+            .clone()
+            .unwrap_or_else(|| format!("{} is not there", fact.from));
+        return vec![Answer::unknown(
+            ID,
+            "modules",
+            why,
+            "run it on the booted node",
+        )];
+    };
+    let answer = |name: &&str| {
+        if loaded.contains(&fold(name)) {
+            Answer::met(ID, *name, format!("{}: it is loaded", fact.from))
+        } else {
+            Answer::failed(
+                ID,
+                *name,
+                format!("{}: it is not loaded", fact.from),
+                format!("modprobe {name}"),
+            )
+        }
+    };
+    wanted.iter().map(answer).collect()
+}

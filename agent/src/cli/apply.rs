@@ -1,0 +1,236 @@
+//! `gdr-agent apply`
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use gdr_policy::Bake;
+
+use super::output::{paint, style};
+use super::status::{self, Status};
+use super::{CliError, Context, Exit, load, plan};
+use crate::apply::{Engine, can_ask};
+use crate::journal::Record;
+use crate::machine::{Event, FailureKind, State};
+use crate::plan::{Plan, Refusal, Step};
+use crate::state;
+use crate::world::World;
+
+/// How to apply.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Ask for the reboot, whatever `reboot.allow` says.
+    #[arg(long, conflicts_with = "no_reboot")]
+    reboot: bool,
+    /// Stage only; ask for no reboot.
+    #[arg(long)]
+    no_reboot: bool,
+    /// For an image: the next boot is the trial, and nobody is asked for it.
+    #[arg(long, conflicts_with_all = ["reboot", "no_reboot"])]
+    bake: bool,
+    /// Try a policy again that failed its trial.
+    #[arg(long)]
+    retry: bool,
+}
+
+/// The JSON of `apply`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// `gdr-agent/apply/v1`
+    schema: &'static str,
+    /// The policy's digest.
+    digest: String,
+    /// Whether this run changed anything.
+    changed: bool,
+    /// Whether a reboot is outstanding.
+    reboot_required: bool,
+    /// What was to be done.
+    steps: Vec<Step>,
+    /// Why nothing was done.
+    refusals: Vec<Refusal>,
+    /// What a person should know.
+    notes: Vec<String>,
+    /// Where the transaction stands.
+    status: Option<Status>,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
+    let policy = load::policy(context)?.trusted()?;
+    needs_root(context, "apply")?;
+    let digest = policy.digest();
+    let policy = policy.loaded.policy;
+    let mut world = World::read(&context.root, &policy)?;
+    let wants_reboot = (args.reboot || policy.reboot.allow || args.bake) && !args.no_reboot;
+
+    // Nothing to do and nothing under way: not even the lock is touched.
+    let shown = world.plan(&policy, &digest, "", false);
+    let active = status::last(&context.root)?.filter(|r| !r.txn.state.is_final());
+    if active.is_none() && shown.refusals.is_empty() && !shown.changed() {
+        let exit = if shown.pending_reboot {
+            Exit::Outstanding
+        } else {
+            Exit::Done
+        };
+        return report(context, digest, shown, false, None, exit);
+    }
+    let mut engine = Engine::open(&context.root, "apply")?;
+    if let Some(record) = engine.last().filter(|r| !r.txn.state.is_final()).cloned() {
+        if record.txn.digest == digest {
+            return go_on(context, &mut engine, digest, args.reboot, wants_reboot);
+        }
+        make_way(&mut engine, &record)?;
+        world = World::read(&context.root, &policy)?;
+    }
+    if args.retry {
+        let before = world.quarantine.policies.len();
+        world.quarantine.policies.retain(|q| q.digest != digest);
+        if world.quarantine.policies.len() != before {
+            state::write_quarantine(&context.root, &world.quarantine)?;
+        }
+    }
+    let id = engine.new_id()?;
+    let mut plan = world.plan(&policy, &digest, id.as_str(), false);
+    if args.bake && policy.trial.bake == Bake::Commit && plan.trial.is_some() {
+        plan.refusals.push(Refusal {
+            id: "bake.commit-unsupported".to_owned(),
+            message: "this version does not commit in an image without a trial".to_owned(),
+            fix: "set `trial.bake = \"arm\"`: the image's first boot is then the trial".to_owned(),
+            person: false,
+        });
+    }
+    if let Some(exit) = plan::refused(&plan.refusals) {
+        return report(context, digest, plan, false, None, exit);
+    }
+    // With a reboot outstanding that somebody else's change needs, nothing could be judged yet.
+    if !plan.changed() || plan.pending_reboot {
+        let exit = if plan.pending_reboot {
+            Exit::Outstanding
+        } else {
+            Exit::Done
+        };
+        return report(context, digest, plan, false, None, exit);
+    }
+    if plan.trial.is_some() && wants_reboot {
+        can_ask(&context.root, &policy).map_err(|refusal| {
+            CliError::new(Exit::Person, refusal.kind().as_str(), refusal.to_string())
+                .help("nothing was changed; `gdr-agent apply --no-reboot` stages without asking")
+        })?;
+    }
+    context.out.progress("staging");
+    engine.begin(id, &policy, &digest, &plan, wants_reboot)?;
+    if plan.trial.is_some() && wants_reboot {
+        context.out.progress("asking for the reboot");
+        engine.send(Event::RebootWanted)?;
+        if args.bake {
+            engine.send(Event::Shutdown { reboot: true })?;
+        }
+    }
+    let record = engine.last().cloned();
+    let exit = record.as_ref().map_or(Exit::Internal, |r| outcome(r));
+    report(context, digest, plan, true, record, exit)
+}
+
+/// The same policy is under way already.
+fn go_on(
+    context: &Context,
+    engine: &mut Engine,
+    digest: String,
+    said: bool,
+    wants: bool,
+) -> Result<Exit, CliError> {
+    if said {
+        engine.allow_reboots()?;
+    }
+    if wants {
+        engine.send(Event::RebootWanted)?;
+    }
+    let record = engine.last().cloned();
+    let exit = record.as_ref().map_or(Exit::Internal, outcome);
+    report(context, digest, Plan::default(), false, record, exit)
+}
+
+/// Another policy is under way: before its trial it is taken back, later it is in the way.
+fn make_way(engine: &mut Engine, record: &Record) -> Result<(), CliError> {
+    let early = matches!(
+        record.txn.state,
+        State::Staged | State::RebootRequested | State::Granted
+    );
+    if early {
+        engine.send(Event::RollbackAsked)?;
+    }
+    let now = engine.last().map_or(State::Idle, |r| r.txn.state);
+    if now.is_final() {
+        return Ok(());
+    }
+    let message = format!("transaction {} of another policy is {now}", record.txn.id);
+    Err(CliError::new(Exit::Person, "busy", message)
+        .help("wait for it to end (`gdr-agent status`), or run `gdr-agent rollback`"))
+}
+
+/// The exit code for where a transaction stands after `apply`.
+fn outcome(record: &Record) -> Exit {
+    match record.txn.state {
+        State::Idle | State::Committed => Exit::Done,
+        State::RolledBack => match record.txn.failure.as_ref().map(|f| f.kind) {
+            Some(FailureKind::Verify) => Exit::RolledBack,
+            _ => Exit::Undone,
+        },
+        _ => status::exit(record),
+    }
+}
+
+fn report(
+    context: &Context,
+    digest: String,
+    plan: Plan,
+    changed: bool,
+    record: Option<Record>,
+    exit: Exit,
+) -> Result<Exit, CliError> {
+    let outstanding = exit == Exit::Outstanding;
+    let output = Output {
+        schema: "gdr-agent/apply/v1",
+        digest,
+        changed,
+        reboot_required: outstanding || record.as_ref().is_some_and(|r| r.txn.on_trial),
+        steps: plan.steps,
+        refusals: plan.refusals,
+        notes: plan.notes,
+        status: record.as_ref().map(Status::of),
+    };
+    context.out.result(&output, || text(&output))?;
+    Ok(exit)
+}
+
+fn text(output: &Output) -> String {
+    let mut text = String::new();
+    text.push_str(&plan::refusals_text(&output.refusals));
+    if output.refusals.is_empty() {
+        for step in &output.steps {
+            text.push_str(&format!(
+                "  {}  {}\n",
+                paint(style::BOLD, &step.id),
+                step.summary
+            ));
+        }
+        text.push_str(&format!("changed: {}\n", output.changed));
+    }
+    text.push_str(&plan::notes_text(&output.notes));
+    if let Some(status) = &output.status {
+        text.push_str(&status::text(status));
+    } else if output.reboot_required {
+        text.push_str("a reboot is outstanding\n");
+    }
+    text
+}
+
+/// Writing to the running system is root's business; say so before anything is tried.
+pub(super) fn needs_root(context: &Context, verb: &str) -> Result<(), CliError> {
+    if context.root.is_live() && !rustix::process::geteuid().is_root() {
+        let message =
+            format!("`gdr-agent {verb}` changes the running system, and this user is not root");
+        return Err(
+            CliError::new(Exit::Person, "not-root", message).help(format!("sudo gdr-agent {verb}"))
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,284 @@
+//! `gdr-agent boot`: what the units call. Not for people, so it is hidden.
+
+use std::time::Duration;
+
+use grub_config_parser::cmdline::CommandLine;
+
+use super::status;
+use super::{CliError, Context, Exit};
+use crate::apply::{self, Engine, EngineError, boot_id};
+use crate::journal::Record;
+use crate::machine::{Boot, Event, GrubView, Marker, State};
+use crate::reboot::{Bus, ShutdownKind, pending_shutdown};
+use crate::sys::{SysError, clock, freeze, process};
+
+/// What a unit wants.
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Verb {
+    /// Early: clear ACS as the committed policy, or the trial's, says.
+    Acs,
+    /// Every boot: find out where the machine is, disarm, go on with what was interrupted.
+    Settle,
+    /// Trial boots: verify, then commit or roll back.
+    Verify,
+    /// At shutdown: arm the trial if a reboot was granted.
+    Arm,
+    /// Trial boots: reset the machine when nothing was verified in time.
+    Deadline,
+    /// Now and then: ask again for an outstanding reboot, repair ACS.
+    Reconcile,
+    /// Thaws a file system when its parent dies.
+    ThawGuard {
+        /// The directory.
+        dir: String,
+    },
+}
+
+/// How long a unit waits for a person's command to end.
+const LOCK_WAIT: Duration = Duration::from_secs(60);
+
+/// A shutdown that was granted and is not under way after this has not happened.
+const GRANT_LASTS: u64 = 120;
+
+pub(super) fn run(context: &Context, verb: Verb) -> Result<Exit, CliError> {
+    match verb {
+        Verb::ThawGuard { dir } => {
+            freeze::guard(&dir).map_err(|e| {
+                CliError::new(Exit::Internal, "freeze", format!("cannot guard {dir}: {e}"))
+            })?;
+            return Ok(Exit::Done);
+        }
+        Verb::Deadline => return deadline(context),
+        _ => {}
+    }
+    if crash_kernel(context)? {
+        tracing::warn!("this is a crash kernel: nothing is done");
+        return Ok(Exit::Done);
+    }
+    match verb {
+        Verb::Acs => acs(context),
+        Verb::Settle => settle(context),
+        Verb::Verify => verify(context),
+        Verb::Arm => arm(context),
+        Verb::Reconcile => reconcile(context),
+        Verb::Deadline | Verb::ThawGuard { .. } => Ok(Exit::Done),
+    }
+}
+
+/// A crash kernel may have the marker of the kernel that crashed, and must only save its memory.
+fn crash_kernel(context: &Context) -> Result<bool, CliError> {
+    Ok(context.root.stat("/proc/vmcore")?.is_some())
+}
+
+fn acs(context: &Context) -> Result<Exit, CliError> {
+    let record = status::last(&context.root)?;
+    let trial = record.filter(|r| marker(context, r) == Marker::Ours && !r.txn.state.is_final());
+    let report = apply::early_acs(&context.root, trial.map(|r| r.work.policy).as_ref())?;
+    for line in report {
+        tracing::warn!("{line}");
+    }
+    Ok(Exit::Done)
+}
+
+fn settle(context: &Context) -> Result<Exit, CliError> {
+    if status::last(&context.root)?.is_none() {
+        return Ok(Exit::Done);
+    }
+    let mut engine = open(context, "boot settle")?;
+    if let Some(record) = engine.last().cloned() {
+        let event = Event::Booted(look(context, &record));
+        engine.send(event)?;
+        say(&engine);
+    }
+    Ok(Exit::Done)
+}
+
+fn verify(context: &Context) -> Result<Exit, CliError> {
+    let mut engine = open(context, "boot verify")?;
+    let Some(record) = engine.last().cloned() else {
+        return Ok(Exit::Done);
+    };
+    if record.txn.state == State::TrialBooted && marker(context, &record) == Marker::Ours {
+        engine.verify_trial()?;
+    }
+    say(&engine);
+    Ok(Exit::Done)
+}
+
+fn arm(context: &Context) -> Result<Exit, CliError> {
+    if status::last(&context.root)?.is_none_or(|r| r.txn.state != State::Granted) {
+        return Ok(Exit::Done);
+    }
+    let reboot = if context.root.is_live() {
+        match pending_shutdown(&[Bus::system(), Bus::peer("/run/systemd/private")]) {
+            Ok(kind) => kind == ShutdownKind::Reboot,
+            Err(e) => {
+                // Not knowing is no leave: the known-good entry boots, and the trial is asked for again.
+                tracing::warn!(
+                    "the trial is not armed, since the kind of shutdown is not known: {e}"
+                );
+                false
+            }
+        }
+    } else {
+        true
+    };
+    let mut engine = open(context, "boot arm")?;
+    engine.send(Event::Shutdown { reboot })?;
+    say(&engine);
+    Ok(Exit::Done)
+}
+
+/// While the journal cannot be read (it may be on a disk that the trial broke), this is the limit.
+const BLIND_LIMIT: Duration = Duration::from_secs(600);
+
+fn deadline(context: &Context) -> Result<Exit, CliError> {
+    loop {
+        let record = status::last(&context.root)
+            .ok()
+            .flatten()
+            .filter(|r| marker(context, r) == Marker::Ours);
+        let limit = match &record {
+            Some(r)
+                if !matches!(
+                    r.txn.state,
+                    State::Armed | State::Granted | State::TrialBooted
+                ) =>
+            {
+                return Ok(Exit::Done);
+            }
+            Some(r) => Duration::from_secs(r.work.policy.trial.deadline.as_secs()),
+            None => BLIND_LIMIT,
+        };
+        if let Some(left) = limit
+            .checked_sub(clock::since_boot())
+            .filter(|left| !left.is_zero())
+        {
+            clock::sleep(left.min(Duration::from_secs(1)));
+            continue;
+        }
+        // A marker that somebody copied into a permanent command line is no trial.
+        if record.is_none() && !taken_now(context) {
+            tracing::error!(
+                "the command line has a trial's marker, and neither the journal nor grubenv knows it"
+            );
+            return Ok(Exit::Done);
+        }
+        break;
+    }
+    tracing::error!("the trial was not verified before its deadline: the machine is reset");
+    // The record is a courtesy: whoever holds the lock may hang, and the reset must come.
+    if let Ok(mut engine) = Engine::open(&context.root, "boot deadline") {
+        engine.send(Event::DeadlineOver)?;
+    }
+    process::reboot_now(&context.root)?;
+    Ok(Exit::Done)
+}
+
+fn reconcile(context: &Context) -> Result<Exit, CliError> {
+    for line in apply::early_acs(&context.root, None)? {
+        tracing::warn!("{line}");
+    }
+    let Some(record) = status::last(&context.root)?.filter(|r| !r.txn.state.is_final()) else {
+        return Ok(Exit::Done);
+    };
+    let mut engine = match Engine::open(&context.root, "boot reconcile") {
+        Ok(engine) => engine,
+        // Somebody is at work; the next run comes soon.
+        Err(EngineError::Sys(SysError::Locked { .. })) => return Ok(Exit::Done),
+        Err(e) => return Err(e.into()),
+    };
+    let lasting = clock::unix_now().saturating_sub(record.time) > GRANT_LASTS;
+    let asked = record.work.policy.reboot.coordinator != gdr_policy::Coordinator::None;
+    match record.txn.state {
+        State::RebootRequested => engine.send(Event::RebootWanted)?,
+        State::RollingBack if record.txn.granted && !lasting => {}
+        State::RollingBack
+            if record.txn.granted && asked && context.root.is_live() && nothing_pending() =>
+        {
+            engine.send(Event::StillUp)?;
+        }
+        State::Granted | State::Armed if lasting && asked && context.root.is_live() => {
+            if nothing_pending() {
+                engine.send(Event::StillUp)?;
+            }
+        }
+        State::Staged | State::RollingBack | State::Verified | State::Committing => {
+            let event = Event::Booted(look(context, &record));
+            engine.send(event)?;
+        }
+        _ => {}
+    }
+    Ok(Exit::Done)
+}
+
+/// Whether systemd says that no shutdown is under way.
+fn nothing_pending() -> bool {
+    pending_shutdown(&[Bus::system()]).is_ok_and(|kind| kind == ShutdownKind::None)
+}
+
+/// Opens the engine, waiting a while for a command that is at work.
+fn open<'r>(context: &'r Context, who: &str) -> Result<Engine<'r>, CliError> {
+    let until = clock::now() + LOCK_WAIT;
+    loop {
+        match Engine::open(&context.root, who) {
+            Err(EngineError::Sys(SysError::Locked { .. })) if clock::now() < until => {
+                clock::sleep(Duration::from_millis(200));
+            }
+            result => return Ok(result?),
+        }
+    }
+}
+
+fn look(context: &Context, record: &Record) -> Boot {
+    Boot {
+        boot_id: boot_id(&context.root),
+        marker: marker(context, record),
+        grub: apply::read_env(&context.root, record.txn.id.as_str()),
+    }
+}
+
+/// The marker in the running command line: the only truth about what booted.
+fn marker(context: &Context, record: &Record) -> Marker {
+    let Ok(Some(text)) = context.root.text_if_there("/proc/cmdline") else {
+        return Marker::None;
+    };
+    let line = CommandLine::parse(&text);
+    match line
+        .last("gdr.txn")
+        .and_then(|a| a.value().map(str::to_owned))
+    {
+        None => Marker::None,
+        Some(id) if id == record.txn.id.as_str() => Marker::Ours,
+        Some(_) => Marker::Foreign,
+    }
+}
+
+/// Whether GRUB says that this boot is a trial; if even that cannot be read, it is taken for one.
+fn taken_now(context: &Context) -> bool {
+    let Ok(Some(text)) = context.root.text_if_there("/proc/cmdline") else {
+        return false;
+    };
+    let line = CommandLine::parse(&text);
+    let Some(id) = line
+        .last("gdr.txn")
+        .and_then(|a| a.value().map(str::to_owned))
+    else {
+        return false;
+    };
+    matches!(
+        apply::read_env(&context.root, &id),
+        GrubView::Taken | GrubView::Unreadable
+    )
+}
+
+fn say(engine: &Engine) {
+    if let Some(record) = engine.last() {
+        let why = record
+            .txn
+            .failure
+            .as_ref()
+            .map_or(String::new(), |f| format!(": {}", f.text));
+        tracing::info!("transaction {} is {}{why}", record.txn.id, record.txn.state);
+    }
+}

@@ -1,0 +1,208 @@
+//! `gdr-agent status`
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::output::{paint, style};
+use super::{CliError, Context, Exit};
+use crate::journal::{Journal, Record};
+use crate::machine::{Budget, Failure, State};
+use crate::sys::Root;
+
+/// The JSON of `status`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// `gdr-agent/status/v1`
+    schema: &'static str,
+    /// Where the last transaction stands.
+    #[serde(flatten)]
+    status: Status,
+}
+
+/// Where a transaction stands.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(super) struct Status {
+    /// The state.
+    state: State,
+    /// The transaction.
+    txn: Option<String>,
+    /// The digest of its policy.
+    digest: Option<String>,
+    /// How it ended, in a word: `committed`, `rolled-back`, `quarantined`; none while it runs.
+    outcome: Option<String>,
+    /// What happens next, in words.
+    next: String,
+    /// Why it was rolled back.
+    failure: Option<Failure>,
+    /// The same in words.
+    reason: Option<String>,
+    /// What the coordinator last said against a reboot.
+    denial: Option<String>,
+    /// The required checks that were not met.
+    unmet: Vec<String>,
+    /// Files that somebody else changed and that were left alone.
+    conflicts: Vec<String>,
+    /// Reboots.
+    reboots: Option<Budget>,
+    /// When the last step was recorded, seconds since 1970.
+    time: Option<u64>,
+}
+
+impl Status {
+    /// The status of a record.
+    pub(super) fn of(record: &Record) -> Self {
+        let txn = &record.txn;
+        let outcome = match txn.state {
+            State::Committed => Some("committed"),
+            State::RolledBack => Some("rolled-back"),
+            State::Quarantined => Some("quarantined"),
+            _ => None,
+        };
+        Self {
+            state: txn.state,
+            txn: Some(txn.id.to_string()),
+            digest: Some(txn.digest.clone()),
+            outcome: outcome.map(str::to_owned),
+            next: next(record),
+            failure: txn.failure.clone(),
+            reason: txn.failure.as_ref().map(|f| f.text.clone()),
+            denial: txn.denial.clone(),
+            unmet: record.work.unmet.clone(),
+            conflicts: txn.conflicts.clone(),
+            reboots: Some(txn.budget),
+            time: Some(record.time),
+        }
+    }
+
+    fn idle() -> Self {
+        Self {
+            state: State::Idle,
+            txn: None,
+            digest: None,
+            outcome: None,
+            next: "nothing; no policy was applied yet".to_owned(),
+            failure: None,
+            reason: None,
+            denial: None,
+            unmet: Vec::new(),
+            conflicts: Vec::new(),
+            reboots: None,
+            time: None,
+        }
+    }
+}
+
+pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
+    let record = last(&context.root)?;
+    let exit = record.as_ref().map_or(Exit::Done, exit);
+    let output = Output {
+        schema: "gdr-agent/status/v1",
+        status: record.as_ref().map_or_else(Status::idle, Status::of),
+    };
+    context.out.result(&output, || text(&output.status))?;
+    Ok(exit)
+}
+
+/// The last record of a root's journal.
+pub(super) fn last(root: &Root) -> Result<Option<Record>, CliError> {
+    Ok(Journal::open(root)?.last().cloned())
+}
+
+/// The exit code for where a transaction stands.
+pub(super) fn exit(record: &Record) -> Exit {
+    let txn = &record.txn;
+    match txn.state {
+        State::Idle | State::Committed => Exit::Done,
+        State::Staged | State::RebootRequested
+            if txn.trial && txn.budget.allowed && !txn.budget.open() =>
+        {
+            Exit::Person
+        }
+        State::Staged | State::RebootRequested | State::Granted | State::Armed => Exit::Outstanding,
+        State::TrialBooted | State::Verified | State::Committing => Exit::Outstanding,
+        State::RollingBack if txn.on_trial && !txn.granted && !txn.budget.open() => Exit::Person,
+        State::RollingBack | State::Quarantined => Exit::RolledBack,
+        State::RolledBack => Exit::Done,
+    }
+}
+
+fn next(record: &Record) -> String {
+    let txn = &record.txn;
+    let budget = txn.budget;
+    let text = match txn.state {
+        State::Idle => "nothing",
+        State::Staged if !txn.ready => {
+            "the changes are being made; after an interruption they are taken back at the next boot"
+        }
+        State::Staged | State::RebootRequested if budget.allowed && !budget.open() => {
+            return format!(
+                "the policy's {} reboots are used up: raise `reboot.max` or reboot by hand",
+                budget.max
+            );
+        }
+        State::Staged if txn.trial => {
+            "nothing until a reboot is asked for: `gdr-agent apply --reboot`"
+        }
+        State::Staged => "the changes are judged",
+        State::RebootRequested => "the reboot is asked for again every minute until it is granted",
+        State::Granted => "at the coming reboot GRUB is told to boot the new command line once",
+        State::Armed => "the next boot is the trial",
+        State::TrialBooted => "the trial is verified, then committed or rolled back",
+        State::Verified | State::Committing => "the new command line becomes the default",
+        State::Committed => "nothing; the policy is in force at every boot",
+        State::RollingBack if txn.on_trial && txn.granted => {
+            "the granted reboot boots the known-good entry"
+        }
+        State::RollingBack if txn.on_trial && budget.open() => {
+            "a reboot into the known-good entry is asked for every minute"
+        }
+        State::RollingBack if txn.on_trial => {
+            "the files are as before; reboot to leave the trial's command line"
+        }
+        State::RollingBack => "the changes are taken back",
+        State::RolledBack => "nothing; everything is as before",
+        State::Quarantined => {
+            "nothing; this policy is not tried again until it changes or `apply --retry`"
+        }
+    };
+    text.to_owned()
+}
+
+pub(super) fn text(status: &Status) -> String {
+    let colour = match status.state {
+        State::Committed | State::Idle => style::GOOD,
+        State::Quarantined | State::RollingBack => style::BAD,
+        _ => style::WARN,
+    };
+    let mut rows = vec![("state", paint(colour, status.state.name()))];
+    let mut row = |name, value: &Option<String>| {
+        if let Some(value) = value {
+            rows.push((name, crate::plan::printable(value.as_bytes())));
+        }
+    };
+    row("transaction", &status.txn);
+    row("policy", &status.digest);
+    row("because", &status.reason);
+    row("refused", &status.denial);
+    row(
+        "reboots",
+        &status.reboots.map(|b| format!("{} of {}", b.used, b.max)),
+    );
+    row("next", &Some(status.next.clone()));
+    let mut text: String = rows
+        .iter()
+        .map(|(name, value)| format!("{name:12} {value}\n"))
+        .collect();
+    for (name, lines) in [
+        ("not met", &status.unmet),
+        ("left alone", &status.conflicts),
+    ] {
+        for line in lines {
+            text.push_str(&format!(
+                "{name:12} {}\n",
+                crate::plan::printable(line.as_bytes())
+            ));
+        }
+    }
+    text
+}

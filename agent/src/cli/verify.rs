@@ -1,0 +1,93 @@
+//! `gdr-agent verify`
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::output::{paint, style};
+use super::status::{self, Status};
+use super::{CliError, Context, Exit, apply, load};
+use crate::apply::Engine;
+use crate::checks::{self, Check, Outcome, Severity};
+use crate::machine::State;
+use crate::world::World;
+
+/// The JSON of `verify`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// `gdr-agent/verify/v1`
+    schema: &'static str,
+    /// `met` only if every required check is met.
+    verdict: Outcome,
+    /// The answers.
+    checks: Vec<Check>,
+    /// Where the transaction stands, when this run decided one.
+    status: Option<Status>,
+}
+
+pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
+    let on_trial = status::last(&context.root)?.filter(|r| r.txn.state == State::TrialBooted);
+    let policy = match &on_trial {
+        Some(record) => record.work.policy.clone(),
+        None => load::policy(context)?.loaded.policy,
+    };
+    let checks = World::read(&context.root, &policy)?.checks(&policy);
+    let verdict = checks::verdict(&checks);
+    let mut output = Output {
+        schema: "gdr-agent/verify/v1",
+        verdict,
+        checks,
+        status: None,
+    };
+    let mut exit = if verdict == Outcome::Met {
+        Exit::Done
+    } else {
+        Exit::Pending
+    };
+    if on_trial.is_some() {
+        apply::needs_root(context, "verify")?;
+        let mut engine = Engine::open(&context.root, "verify")?;
+        engine.verify_trial()?;
+        if let Some(record) = engine.last() {
+            output.status = Some(Status::of(record));
+            exit = status::exit(record);
+        }
+    }
+    context.out.result(&output, || text(&output))?;
+    Ok(exit)
+}
+
+fn text(output: &Output) -> String {
+    let mut text = String::new();
+    for check in &output.checks {
+        let (word, colour) = match (check.outcome, check.severity) {
+            (Outcome::Met, _) => ("met    ", style::GOOD),
+            (Outcome::Failed, Severity::Required) => ("failed ", style::BAD),
+            (Outcome::Failed, Severity::Warning) => ("warning", style::WARN),
+            (Outcome::Unknown, _) => ("unknown", style::WARN),
+        };
+        text.push_str(&format!(
+            "{}  {:24} {}\n",
+            paint(colour, word),
+            check.id,
+            check.subject
+        ));
+        if check.outcome != Outcome::Met {
+            for line in &check.evidence {
+                text.push_str(&format!("         {line}\n"));
+            }
+            if let Some(fix) = &check.fix {
+                text.push_str(&format!("         {} {fix}\n", paint(style::BOLD, "do:")));
+            }
+        }
+    }
+    let word = match output.verdict {
+        Outcome::Met => paint(style::GOOD, "every required check is met"),
+        Outcome::Failed => paint(style::BAD, "a required check failed"),
+        Outcome::Unknown => paint(style::WARN, "a required check has no answer"),
+    };
+    text.push_str(&format!("{word}\n"));
+    if let Some(status) = &output.status {
+        text.push_str(&status::text(status));
+    }
+    text
+}

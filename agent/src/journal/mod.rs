@@ -1,0 +1,13 @@
+//! The durable record of a transaction: numbered, padded, checksummed files, each one whole.
+//!
+//! `docs/journal.md` has the format. A record holds everything that is needed to go on, so only
+//! the last one is read.
+
+mod image;
+mod record;
+mod store;
+
+pub(crate) use image::sha256;
+pub use image::{Image, Intent, image_of};
+pub use record::{Record, Trial, Work};
+pub use store::{DIR, Journal, JournalError};

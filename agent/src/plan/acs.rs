@@ -1,0 +1,35 @@
+//! Ports whose ACS redirect bits are to be cleared, at every boot.
+
+use super::step::{Action, Phase, Step};
+use super::{Input, Plan};
+
+pub(super) fn plan(input: &Input, plan: &mut Plan) {
+    for refusal in &input.acs.refusals {
+        // A node where ACS must stay as it is can still have everything else applied.
+        plan.notes
+            .push(format!("{}: {}; {}", refusal.id, refusal.text, refusal.fix));
+    }
+    let writes: Vec<_> = input.acs.to_clear().collect();
+    if writes.is_empty() {
+        return;
+    }
+    let lines = writes
+        .iter()
+        .filter_map(|w| w.setpci.as_ref())
+        .map(|line| format!("{line}\n"));
+    let ports = if writes.len() == 1 {
+        "1 port".to_owned()
+    } else {
+        format!("{} ports", writes.len())
+    };
+    plan.step(Step {
+        id: "acs.clear".to_owned(),
+        kind: "acs".to_owned(),
+        summary: format!("clear ACS redirection on {ports} of GPU-NIC paths"),
+        path: None,
+        diff: Some(lines.collect()),
+        phase: Phase::EveryBoot,
+        undo: "`gdr-agent acs restore`, or any reboot".to_owned(),
+        action: Action::ClearAcs,
+    });
+}

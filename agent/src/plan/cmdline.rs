@@ -1,0 +1,131 @@
+//! The kernel command line: what the policy wants of it, and whether a trial is needed.
+
+use gdr_policy::Fallback;
+use grub_config_parser::cmdline::{Arg, CommandLine};
+
+use super::grub::{self, Base};
+use super::iommu;
+use super::{Input, Plan};
+
+/// The kernel's limit on x86 and Arm (`COMMAND_LINE_SIZE`, arch/*/include/asm/setup.h), less the NUL.
+const MAX_LENGTH: usize = 2047;
+
+/// What the policy wants of a command line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Edits {
+    pub(crate) set: Vec<String>,
+    pub(crate) remove: Vec<String>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Edits {
+    /// The policy's wishes on this machine.
+    pub(crate) fn of(policy: &gdr_policy::Policy, facts: &crate::facts::Facts) -> Self {
+        let wanted = iommu::wanted(policy.kernel.iommu, facts);
+        let mut set: Vec<String> = wanted.set.into_iter().map(|(arg, _)| arg).collect();
+        // What a person wrote comes last, so that it wins over what we derive.
+        for arg in &policy.kernel.set {
+            let arg = arg.to_string();
+            set.retain(|a| *a != arg);
+            set.push(arg);
+        }
+        let remove: Vec<String> = policy
+            .kernel
+            .remove
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        set.retain(|arg| !remove.iter().any(|r| removes(r, arg)));
+        Self {
+            set,
+            remove,
+            notes: wanted.notes,
+        }
+    }
+
+    /// A command line as the policy wants it.
+    pub(crate) fn apply(&self, line: &CommandLine) -> CommandLine {
+        let mut line = line.clone();
+        for pattern in &self.remove {
+            line.remove(pattern);
+        }
+        for arg in &self.set {
+            line.set(&Arg::new(arg));
+        }
+        line
+    }
+}
+
+/// Whether a pattern of `kernel.remove` names an argument.
+pub(crate) fn removes(pattern: &str, arg: &str) -> bool {
+    let (pattern, arg) = (Arg::new(pattern), Arg::new(arg));
+    arg.same_name(pattern.name()) && pattern.value().is_none_or(|v| arg.value() == Some(v))
+}
+
+pub(super) fn plan(input: &Input, modules: &[String], plan: &mut Plan) {
+    let edits = Edits::of(input.policy, input.facts);
+    plan.notes.extend(edits.notes.iter().cloned());
+    if edits.set.is_empty() && edits.remove.is_empty() {
+        return;
+    }
+    let before = plan.refusals.len();
+    let Some(base) = grub::base(input, plan) else {
+        // Whatever the reason, a command line that cannot be tried must not be half applied.
+        debug_assert!(plan.refusals.len() > before);
+        return;
+    };
+    let target = edits.apply(&base.known_good);
+    if target.equivalent(&base.known_good) {
+        // Already the default; perhaps it still has to be booted.
+        let stale = |line: &CommandLine| !edits.apply(line).equivalent(line);
+        plan.pending_reboot = base.running.as_ref().is_some_and(stale);
+        if plan.pending_reboot {
+            plan.notes.push(
+                "cmdline.pending-reboot: the default boot entry has the arguments, and the running kernel was \
+                 booted without them"
+                    .to_owned(),
+            );
+        }
+        return;
+    }
+    if target.to_string().len() > MAX_LENGTH {
+        plan.refuse(
+            "cmdline.too-long",
+            format!(
+                "the command line would have {} bytes, and the kernel reads {MAX_LENGTH}",
+                target.to_string().len()
+            ),
+            "remove arguments that are not needed",
+        );
+        return;
+    }
+    known_good_is_proven(input, &base, plan);
+    grub::steps(input, &base, &edits, &target, modules, plan);
+}
+
+/// The entry to fall back to must be one that has booted: the one that runs.
+fn known_good_is_proven(input: &Input, base: &Base, plan: &mut Plan) {
+    let Some(running) = &base.running else { return };
+    if input.committing {
+        return;
+    }
+    if input.policy.trial.fallback == Fallback::BestEffort {
+        return;
+    }
+    let release = input.facts.running.release.get();
+    let same_kernel = release.is_none_or(|r| base.kernel.ends_with(&format!("-{r}")));
+    if same_kernel && running.equivalent(&base.known_good) {
+        return;
+    }
+    plan.refuse(
+        "boot.default-not-proven",
+        format!(
+            "the default boot entry is not what runs now, so it is not known to boot: it has `{} {}`, and the running \
+             kernel {} has `{running}`",
+            base.kernel,
+            base.known_good,
+            release.map_or("", String::as_str)
+        ),
+        "reboot into the default entry first, or set `trial.fallback = \"best-effort\"`",
+    );
+}

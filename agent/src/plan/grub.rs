@@ -1,0 +1,300 @@
+//! GRUB on Debian and its kin: the entry that boots today, the trial entry, the drop-in, the menu.
+
+use gdr_policy::Fallback;
+use grub_config_parser::cfg::Entry;
+use grub_config_parser::cmdline::CommandLine;
+
+use super::cmdline::Edits;
+use super::default_files::{DROP_IN, changes};
+use super::hook::{hook_block, trial_args, without_extras};
+use super::step::{Action, Phase, Step};
+use super::{Input, Plan, unified};
+use crate::facts::Loader;
+use crate::journal::Trial;
+
+/// What boots today.
+#[derive(Debug, Clone)]
+pub(super) struct Base {
+    /// The kernel, as GRUB names it.
+    pub(super) kernel: String,
+    pub(super) initrds: Vec<String>,
+    pub(super) preamble: Vec<String>,
+    /// The default entry's arguments.
+    pub(super) known_good: CommandLine,
+    /// The running kernel's, without `BOOT_IMAGE=` and what a trial adds.
+    pub(super) running: Option<CommandLine>,
+}
+
+/// Reads the default entry, or says why no command line can be tried here.
+pub(super) fn base(input: &Input, plan: &mut Plan) -> Option<Base> {
+    let boot = &input.facts.boot;
+    if let Some(why) = boot.files.unreadable.first() {
+        plan.refuse(
+            "boot.unreadable",
+            why.clone(),
+            "make it readable and run the command again",
+        );
+        return None;
+    }
+    match boot.loader.get() {
+        Some(Loader::Grub) => {}
+        other => {
+            refuse_loader(other.copied(), plan);
+            return None;
+        }
+    }
+    let reads_drop_ins = input.facts.os.get().is_some_and(|os| os.is_like("debian"));
+    if !reads_drop_ins {
+        let name = input
+            .facts
+            .os
+            .get()
+            .map_or("an unknown distribution", |os| os.id.as_str());
+        plan.refuse(
+            "boot.distribution-unsupported",
+            format!("the kernel command line of {name} is not edited by this version"),
+            "set `kernel.iommu = \"keep\"` with no `kernel.set` and `kernel.remove`, and edit it with the distribution's tool",
+        );
+        return None;
+    }
+    let entry = match boot.menu() {
+        None => {
+            let fix = "run `update-grub` on the running system, then the command again";
+            plan.refuse("boot.no-menu", "there is no grub.cfg", fix);
+            return None;
+        }
+        Some(Err(e)) => {
+            let fix = "run `update-grub`, and look at what its error says";
+            plan.refuse(
+                "boot.menu-unreadable",
+                format!(
+                    "grub.cfg is not a GRUB script: line {}: {}",
+                    e.line, e.message
+                ),
+                fix,
+            );
+            return None;
+        }
+        Some(Ok(menu)) => {
+            hook_can_run(input, &menu, plan);
+            let default = menu.default.and_then(|at| menu.entries.into_iter().nth(at));
+            let Some(entry) = default else {
+                let fix = "run `update-grub` on the running system: in a chroot on a loop device it writes no Linux entry";
+                plan.refuse(
+                    "boot.no-default",
+                    "grub.cfg has no entry that boots by default",
+                    fix,
+                );
+                return None;
+            };
+            entry
+        }
+    };
+    let Entry {
+        kernel: Some(kernel),
+        ..
+    } = &entry
+    else {
+        plan.refuse(
+            "boot.default-not-linux",
+            format!("the default entry `{}` boots no Linux kernel", entry.title),
+            "make a Linux entry the default",
+        );
+        return None;
+    };
+    let running = input
+        .facts
+        .running
+        .cmdline
+        .get()
+        .map(|line| without_extras(&CommandLine::parse(line)));
+    Some(Base {
+        kernel: kernel.clone(),
+        initrds: entry.initrds.clone(),
+        preamble: entry.preamble(),
+        known_good: entry.cmdline.clone(),
+        running,
+    })
+}
+
+fn refuse_loader(loader: Option<Loader>, plan: &mut Plan) {
+    let (message, fix) = match loader {
+        Some(Loader::Ostree) => (
+            "an OSTree or bootc deployment owns the command line",
+            "use `rpm-ostree kargs` or `bootc loader-entries`",
+        ),
+        Some(Loader::SystemdBoot) => (
+            "systemd-boot boots this machine",
+            "edit /etc/kernel/cmdline and run `kernel-install add-all`",
+        ),
+        Some(Loader::Zipl) => (
+            "zipl boots this machine",
+            "edit the entries in /boot/loader/entries and run `zipl`",
+        ),
+        Some(Loader::Grub | Loader::Unknown) | None => (
+            "no boot loader that this version knows was found",
+            "look at `gdr-agent facts`, boot.*",
+        ),
+    };
+    plan.refuse(
+        "boot.loader-unsupported",
+        message,
+        format!("{fix}, and set `kernel.iommu = \"keep\"` in the policy"),
+    );
+}
+
+/// Whether GRUB will run our hook and can disarm it; where not, a trial is refused.
+fn hook_can_run(input: &Input, menu: &grub_config_parser::cfg::Menu, plan: &mut Plan) {
+    let boot = &input.facts.boot;
+    if !menu
+        .sources
+        .iter()
+        .any(|path| path.ends_with("/custom.cfg"))
+    {
+        plan.refuse(
+            "boot.no-hook",
+            "grub.cfg does not read custom.cfg, so no entry can be tried once",
+            "make /etc/grub.d/41_custom executable and run `update-grub`",
+        );
+    }
+    if menu.timeout.as_deref() == Some("-1") {
+        plan.refuse(
+            "boot.menu-waits",
+            "GRUB's menu waits for a key for ever, so no reboot comes back by itself",
+            "set GRUB_TIMEOUT to 0 or more and run `update-grub`",
+        );
+    }
+    match (&boot.files.grubenv, boot.grubenv.is_unknown()) {
+        (Some(_), false) => {}
+        (Some(_), true) => {
+            let why = boot.grubenv.unknown.clone().unwrap_or_default();
+            plan.refuse(
+                "boot.grubenv-damaged",
+                format!("grubenv is damaged: {why}"),
+                "run `grub-editenv - create`, and set again what was in it",
+            );
+        }
+        (None, _) => plan.refuse(
+            "boot.no-grubenv",
+            "there is no grubenv, in which GRUB disarms a trial",
+            "run `grub-editenv - create`",
+        ),
+    }
+    if let Some(mount) = boot.mount.get() {
+        if mount.read_only {
+            plan.refuse(
+                "boot.read-only",
+                format!("{} is mounted read-only", mount.point),
+                format!("`mount -o remount,rw {}`", mount.point),
+            );
+        }
+        if !mount.grub_can_write() && input.policy.trial.fallback == Fallback::Required {
+            plan.refuse(
+                "boot.grub-cannot-write",
+                format!(
+                    "GRUB cannot write to {} ({} on {}), so it could not disarm a trial",
+                    mount.point, mount.kind, mount.source
+                ),
+                "put /boot on a plain ext4 or xfs partition",
+            );
+        }
+    }
+}
+
+/// The steps that try a command line and then make it the default.
+pub(super) fn steps(
+    input: &Input,
+    base: &Base,
+    edits: &Edits,
+    target: &CommandLine,
+    modules: &[String],
+    plan: &mut Plan,
+) {
+    let boot = &input.facts.boot;
+    let trial = Trial {
+        preamble: base.preamble.clone(),
+        kernel: base.kernel.clone(),
+        initrds: base.initrds.clone(),
+        known_good: base.known_good.to_string(),
+        target: target.to_string(),
+        args: trial_args(input, target, modules),
+    };
+    if let Err(why) = hook_block(&trial, input.txn) {
+        plan.refuse(
+            "cmdline.unquotable",
+            why,
+            "take the argument out of /etc/default/grub, or quote it whole",
+        );
+        return;
+    }
+    let Some(custom) = boot.in_grub_dir("custom.cfg") else {
+        return;
+    };
+    let lines = |line: &str| {
+        line.split(' ')
+            .map(|a| format!("{a}\n"))
+            .collect::<String>()
+    };
+    plan.step(Step {
+        id: "cmdline.trial".to_owned(),
+        kind: "trial-entry".to_owned(),
+        summary: "boot the new command line once, and go back by itself if it fails".to_owned(),
+        path: Some(custom),
+        diff: Some(unified(
+            "/proc/cmdline",
+            Some(lines(&trial.known_good).as_bytes()),
+            Some(lines(&trial.args).as_bytes()),
+        )),
+        phase: Phase::Trial,
+        undo: "take the entry out of custom.cfg and disarm grubenv".to_owned(),
+        action: Action::TrialEntry,
+    });
+    let Some(changes) = changes(input, base, edits, target, plan) else {
+        return;
+    };
+    for (path, old, new) in changes {
+        let own = path == DROP_IN;
+        plan.step(Step {
+            id: if own {
+                "cmdline.default".to_owned()
+            } else {
+                format!("cmdline.remove:{path}")
+            },
+            kind: "grub-default".to_owned(),
+            summary: if own {
+                "keep the arguments for every kernel".to_owned()
+            } else {
+                format!("take arguments out of {path}")
+            },
+            diff: Some(unified(&path, old.as_deref(), Some(&new))),
+            path: Some(path.clone()),
+            phase: Phase::Commit,
+            undo: if old.is_none() {
+                "remove the file".to_owned()
+            } else {
+                "the file as it was".to_owned()
+            },
+            action: Action::Write { path, bytes: new },
+        });
+    }
+    let Some(menu) = boot.in_grub_dir("grub.cfg") else {
+        return;
+    };
+    plan.step(Step {
+        id: "cmdline.menu".to_owned(),
+        kind: "grub-menu".to_owned(),
+        summary:
+            "regenerate GRUB's menu and check that its default entry boots exactly what was tried"
+                .to_owned(),
+        path: Some(menu.clone()),
+        diff: Some(unified(
+            &menu,
+            Some(lines(&trial.known_good).as_bytes()),
+            Some(lines(&trial.target).as_bytes()),
+        )),
+        phase: Phase::Commit,
+        undo: "the menu as it was".to_owned(),
+        action: Action::Menu,
+    });
+    plan.trial = Some(trial);
+}

@@ -1,0 +1,340 @@
+//! dash's builtin commands, and the names of what a system has.
+
+use alloc::vec::Vec;
+
+use super::exec::Ran;
+use super::expand::{Fields, abort};
+use super::state::{State, Status, Stop, Value};
+use super::syntax::{Simple, Word};
+use super::{names, parse};
+
+/// The message of an abort that is an `exit`.
+pub(super) const EXIT: &str = "the file ends the shell here";
+
+pub(super) fn is_special_builtin(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"." | b":"
+            | b"break"
+            | b"continue"
+            | b"eval"
+            | b"exec"
+            | b"exit"
+            | b"export"
+            | b"local"
+            | b"readonly"
+            | b"return"
+            | b"set"
+            | b"shift"
+            | b"times"
+            | b"trap"
+            | b"unset"
+    )
+}
+
+/// True if the command takes assignments as arguments.
+pub(super) fn assigns(words: &[Word]) -> bool {
+    let name = words
+        .iter()
+        .filter_map(Word::literal)
+        .find(|name| name != b"command");
+    name.is_some_and(|name| {
+        matches!(
+            name.as_slice(),
+            b"export" | b"readonly" | b"local" | b"alias"
+        )
+    })
+}
+
+impl State {
+    /// Runs a builtin, or a program of that name.
+    pub(super) fn builtin(&mut self, name: &[u8], simple: &Simple, fields: &Fields) -> Ran {
+        let line = simple.line;
+        let args = fields
+            .words
+            .as_ref()
+            .map(|words| words.get(1..).unwrap_or(&[]).to_vec());
+        match name {
+            b":" | b"true" | b"times" | b"echo" => Ok(Status::Ok),
+            b"false" => Ok(Status::Fail),
+            b"export" | b"readonly" | b"local" => self.declare(name, simple, args.as_deref()),
+            b"unset" => self.unset(args, line),
+            b"set" => self.set_options(args, line),
+            b"eval" => self.eval(args, line),
+            b"." => match &args {
+                Some(args) if args.is_empty() => Ok(Status::Ok),
+                _ => {
+                    self.taint_all();
+                    Ok(Status::Unknown)
+                }
+            },
+            b"exit" => Err(abort(line, EXIT)),
+            b"exec" => match &args {
+                Some(args) if args.is_empty() => Ok(Status::Ok),
+                _ => Err(abort(line, EXIT)),
+            },
+            b"return" => Err(Stop::Return(status_argument(args.as_deref()))),
+            b"break" | b"continue" => Ok(self.leave_loops(name, args.as_deref())?),
+            b"test" | b"[" => {
+                Ok(args.map_or(Status::Unknown, |args| super::test::test(&args, name)))
+            }
+            b"shift" => match (&args, self.calls) {
+                (Some(args), 0) if args.is_empty() => Err(abort(line, "nothing to shift")),
+                _ => Ok(Status::Unknown),
+            },
+            b"read" | b"getopts" => {
+                match args {
+                    Some(args) => {
+                        for name in args.iter().filter(|name| parse::is_name(name)) {
+                            self.taint(name, Some(line));
+                        }
+                    }
+                    None => self.taint_all(),
+                }
+                self.taint(b"OPTIND", None);
+                self.taint(b"OPTARG", None);
+                Ok(Status::Unknown)
+            }
+            b"command" => self.command_builtin(simple, args),
+            b"alias" => {
+                for arg in args.unwrap_or_default() {
+                    let end = arg
+                        .iter()
+                        .position(|byte| *byte == b'=')
+                        .unwrap_or(arg.len());
+                    self.maybe_commands
+                        .insert(arg.get(..end).unwrap_or(&arg).to_vec());
+                }
+                Ok(Status::Unknown)
+            }
+            b"trap" => Ok(Status::Unknown),
+            _ if names::may_exist(name) => Ok(Status::Unknown),
+            _ => Ok(Status::Fail),
+        }
+    }
+
+    /// `export`, `readonly` and `local`: all values are known before the first name is set.
+    fn declare(&mut self, name: &[u8], simple: &Simple, args: Option<&[Vec<u8>]>) -> Ran {
+        let line = simple.line;
+        if name == b"local" && self.locals.is_empty() {
+            return Err(abort(line, "local outside a function"));
+        }
+        let mut words = simple.words.iter().skip(1).peekable();
+        if name != b"local" {
+            match words.peek().and_then(|word| word.literal()).as_deref() {
+                Some(b"--") => drop(words.next()),
+                Some(b"-p") => return Ok(Status::Ok),
+                Some([b'-', _, ..]) => return Err(abort(line, "an unknown option")),
+                _ => {}
+            }
+        }
+        let mut named = Vec::new();
+        for word in words {
+            if let Some(own) = word.assigned_name() {
+                let text = self.expand(&word.assigned_value(), line)?;
+                named.push((own, Some(text.value())));
+            } else if let Some(own) = word.literal() {
+                let (own, value) = split_assignment(&own);
+                let value = value.map(|value| Value::Known(value, super::Kind::Literal));
+                named.push((own, value));
+            } else {
+                // A name or an assignment that an expansion makes.
+                let Some(args) = args else {
+                    self.taint_all();
+                    return Ok(Status::Unknown);
+                };
+                let known = args.iter().map(|arg| split_assignment(arg));
+                named.extend(known.map(|(own, value)| (own, value.map(|_| Value::Unknown))));
+            }
+        }
+        for (own, value) in named {
+            if !parse::is_name(&own) {
+                return Err(abort(line, "a bad variable name"));
+            }
+            if name == b"local" {
+                let before = self.variables.get(&own).cloned();
+                if let Some(locals) = self.locals.last_mut() {
+                    locals.push((own.clone(), before));
+                }
+            }
+            if let Some(value) = value
+                && !self.set(&own, value, line)
+            {
+                return Err(abort(line, "a read-only variable is assigned"));
+            }
+            if name == b"readonly" {
+                self.variables.entry(own).or_default().readonly = true;
+            }
+        }
+        Ok(Status::Ok)
+    }
+
+    fn unset(&mut self, args: Option<Vec<Vec<u8>>>, line: usize) -> Ran {
+        let Some(args) = args else {
+            self.taint_all();
+            return Ok(Status::Unknown);
+        };
+        let mut functions = false;
+        let mut options = true;
+        for arg in &args {
+            match arg.as_slice() {
+                b"--" if options => options = false,
+                b"-f" | b"-v" if options => functions = arg == b"-f",
+                [b'-', _, ..] if options => return Err(abort(line, "an unknown option")),
+                name => {
+                    options = false;
+                    if functions {
+                        self.functions.remove(name);
+                        self.maybe_commands.remove(name);
+                    } else if !parse::is_name(name) {
+                        return Err(abort(line, "a bad variable name"));
+                    } else if !self.set(name, Value::Unset, line) {
+                        return Err(abort(line, "a read-only variable is unset"));
+                    }
+                }
+            }
+        }
+        Ok(Status::Ok)
+    }
+
+    fn set_options(&mut self, args: Option<Vec<Vec<u8>>>, line: usize) -> Ran {
+        let Some(args) = args else {
+            self.exit_on_error = None;
+            return Ok(Status::Unknown);
+        };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            let (on, letters) = match arg.as_slice() {
+                b"--" | b"-" => break,
+                [b'-', letters @ ..] => (true, letters),
+                [b'+', letters @ ..] => (false, letters),
+                _ => break,
+            };
+            for letter in letters {
+                let letter = match letter {
+                    b'o' => match args.next().map(Vec::as_slice) {
+                        None => continue,
+                        Some(b"errexit") => b'e',
+                        Some(b"nounset") => b'u',
+                        Some(b"noexec") => b'n',
+                        Some(
+                            b"noglob" | b"ignoreeof" | b"interactive" | b"monitor" | b"stdin"
+                            | b"xtrace" | b"verbose" | b"vi" | b"emacs" | b"noclobber"
+                            | b"allexport" | b"notify" | b"privileged" | b"nolog" | b"debug",
+                        ) => b'x',
+                        Some(_) => return Err(abort(line, "an unknown option of set")),
+                    },
+                    letter => *letter,
+                };
+                match letter {
+                    b'e' => self.exit_on_error = Some(on),
+                    b'u' => self.unset_is_error = on,
+                    b'n' => self.no_exec = on,
+                    b'f' | b'I' | b'i' | b'm' | b's' | b'x' | b'v' | b'V' | b'E' | b'C' | b'a'
+                    | b'b' | b'p' => {}
+                    _ => return Err(abort(line, "an unknown option of set")),
+                }
+            }
+        }
+        Ok(Status::Ok)
+    }
+
+    fn eval(&mut self, args: Option<Vec<Vec<u8>>>, line: usize) -> Ran {
+        let Some(args) = args else {
+            self.taint_all();
+            return Ok(Status::Unknown);
+        };
+        let text = args.join(&b' ');
+        if self.calls >= 40 {
+            self.taint_all();
+            return Ok(Status::Unknown);
+        }
+        self.calls += 1;
+        let (file, _) = parse::parse(&text, line, 0);
+        let mut status = Status::Ok;
+        for unit in &file.units {
+            status = self.run(&unit.command, false)?;
+        }
+        self.calls -= 1;
+        if file.error.is_some() {
+            return Err(abort(line, "a syntax error in what eval runs"));
+        }
+        Ok(status)
+    }
+
+    fn leave_loops(&mut self, name: &[u8], args: Option<&[Vec<u8>]>) -> Ran {
+        let levels = match args {
+            Some([]) => Some(1),
+            Some([count, ..]) => number(count),
+            None => None,
+        };
+        let Some(levels) = levels.filter(|_| self.loops > 0) else {
+            return Ok(Status::Ok);
+        };
+        let levels = levels.min(self.loops);
+        Err(if name == b"break" {
+            Stop::Break(levels)
+        } else {
+            Stop::Continue(levels)
+        })
+    }
+
+    fn command_builtin(&mut self, simple: &Simple, args: Option<Vec<Vec<u8>>>) -> Ran {
+        let Some(args) = args else {
+            self.taint_all();
+            return Ok(Status::Unknown);
+        };
+        let mut skip = 1;
+        for arg in &args {
+            match arg.as_slice() {
+                b"-p" => skip += 1,
+                b"--" => {
+                    skip += 1;
+                    break;
+                }
+                b"-v" | b"-V" => return Ok(Status::Unknown),
+                _ => break,
+            }
+        }
+        let words: Vec<Vec<u8>> = args.get(skip - 1..).unwrap_or(&[]).to_vec();
+        let Some(name) = words.first().cloned() else {
+            return Ok(Status::Ok);
+        };
+        let simple = Simple {
+            words: simple.words.get(skip..).unwrap_or(&[]).to_vec(),
+            ..simple.clone()
+        };
+        let fields = Fields {
+            first: Some(name.clone()),
+            words: Some(words),
+            substituted: false,
+        };
+        self.builtin(&name, &simple, &fields)
+    }
+}
+
+/// Splits `NAME=value`.
+fn split_assignment(text: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
+    match text.iter().position(|byte| *byte == b'=') {
+        Some(equals) => {
+            let (name, value) = text.split_at(equals);
+            (name.to_vec(), value.get(1..).map(<[u8]>::to_vec))
+        }
+        None => (text.to_vec(), None),
+    }
+}
+
+fn number(text: &[u8]) -> Option<u32> {
+    core::str::from_utf8(text).ok()?.parse().ok()
+}
+
+fn status_argument(args: Option<&[Vec<u8>]>) -> Status {
+    match args {
+        Some([status, ..]) => match number(status) {
+            Some(0) => Status::Ok,
+            Some(_) => Status::Fail,
+            None => Status::Unknown,
+        },
+        _ => Status::Unknown,
+    }
+}

@@ -1,0 +1,244 @@
+//! Taking kernel arguments out of assignments, byte for byte.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use super::Document;
+use super::syntax::{Command, Operator, Part, Simple, Word};
+use crate::cmdline::{Arg, RawArg, split_bytes};
+
+/// Why an edit is not made. Nothing is changed then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EditError {
+    /// The assignment's value is computed by running something: what is in it is not known.
+    Computed {
+        /// The variable.
+        variable: String,
+        /// The line of the assignment, from 1.
+        line: usize,
+    },
+    /// The file has a syntax error, and what follows it is not read.
+    Syntax {
+        /// The line near which it is.
+        line: usize,
+    },
+}
+
+impl fmt::Display for EditError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Computed { variable, line } => write!(
+                f,
+                "line {line}: {variable} is computed there and cannot be edited; change it by hand",
+            ),
+            Self::Syntax { line } => {
+                write!(f, "line {line}: a syntax error; correct the file first")
+            }
+        }
+    }
+}
+
+impl core::error::Error for EditError {}
+
+/// Stands for text that comes from elsewhere; no kernel argument has this byte.
+const OPAQUE: u8 = 0xff;
+
+impl Document {
+    /// Takes every kernel argument that `pattern` covers out of the literal text that this file
+    /// assigns to `variable` (`quiet` all of the name, `iommu=pt` only with that value). All other
+    /// bytes stay. Text that a reference like `$GRUB_CMDLINE_LINUX` brings in belongs to the place
+    /// where it is assigned.
+    ///
+    /// # Errors
+    /// [`EditError::Computed`] where an assignment runs something, [`EditError::Syntax`] where the file
+    /// cannot be read to its end.
+    pub fn remove_words(&self, variable: &str, pattern: &str) -> Result<Document, EditError> {
+        if let Some(error) = &self.file.error {
+            return Err(EditError::Syntax { line: error.line });
+        }
+        let mut words = Vec::new();
+        for unit in &self.file.units {
+            collect(&unit.command, variable.as_bytes(), &mut words);
+        }
+        let pattern = Arg::new(pattern);
+        let mut cuts = Vec::new();
+        for (word, line) in words {
+            let Some(bytes) = source_bytes(&word.assigned_value()) else {
+                return Err(EditError::Computed {
+                    variable: variable.to_string(),
+                    line,
+                });
+            };
+            cuts.extend(cuts_of(&bytes, &pattern));
+        }
+        Ok(Document::parse(&self.without(&cuts)))
+    }
+
+    /// The source less these ranges of the text that dash reads.
+    fn without(&self, cuts: &[Range<usize>]) -> Vec<u8> {
+        let keep = |at: &usize| !cuts.iter().any(|cut| cut.contains(at));
+        let mut out = Vec::new();
+        let mut text_at = 0;
+        for byte in &self.source {
+            // NULs are not part of the text.
+            if *byte == 0 {
+                out.push(0);
+                continue;
+            }
+            if keep(&text_at) {
+                out.push(*byte);
+            }
+            text_at += 1;
+        }
+        out
+    }
+}
+
+/// The value's bytes, each with its place in the source; `None` where something is run for it.
+fn source_bytes(parts: &[Part]) -> Option<Vec<(u8, Range<usize>)>> {
+    let mut bytes = Vec::new();
+    for part in parts {
+        match part {
+            Part::Text {
+                text,
+                span,
+                exact: true,
+                ..
+            } => {
+                bytes.extend(
+                    text.iter()
+                        .zip(span.clone())
+                        .map(|(byte, at)| (*byte, at..at + 1)),
+                );
+            }
+            Part::Text { text, span, .. } => {
+                bytes.extend(text.iter().map(|byte| (*byte, span.clone())));
+            }
+            Part::Parameter {
+                operator,
+                word,
+                span,
+                ..
+            } => {
+                let plain = matches!(
+                    operator,
+                    Operator::Normal | Operator::Minus { .. } | Operator::Plus { .. }
+                );
+                if !plain || source_bytes(word).is_none() {
+                    return None;
+                }
+                bytes.push((OPAQUE, span.clone()));
+            }
+            Part::Command { .. } | Part::Arithmetic { .. } => return None,
+        }
+    }
+    Some(bytes)
+}
+
+/// The ranges to cut for every matching argument, with the blanks that separate it.
+fn cuts_of(bytes: &[(u8, Range<usize>)], pattern: &Arg) -> Vec<Range<usize>> {
+    let text: Vec<u8> = bytes.iter().map(|(byte, _)| *byte).collect();
+    let mut drop = alloc::vec![false; text.len()];
+    let mut from = 0;
+    for arg in split_bytes(&text) {
+        let start = place(&text, from, &arg);
+        let end = start + arg.raw.len();
+        from = end;
+        let known = !arg.raw.contains(&OPAQUE);
+        if !known || !pattern.matches(&Arg::new(&String::from_utf8_lossy(arg.raw))) {
+            continue;
+        }
+        // The blanks before it go too; for the first argument, those behind it.
+        let blank = |at: usize| text.get(at).is_some_and(u8::is_ascii_whitespace);
+        let gone = |at: usize, drop: &[bool]| drop.get(at).copied().unwrap_or(false);
+        let mut begin = start;
+        while begin > 0 && blank(begin - 1) && !gone(begin - 1, &drop) {
+            begin -= 1;
+        }
+        let first = begin == 0 || gone(begin - 1, &drop) && (0..begin).all(|at| gone(at, &drop));
+        let mut stop = end;
+        if first {
+            begin = start;
+            while blank(stop) {
+                stop += 1;
+            }
+        }
+        for slot in drop.iter_mut().take(stop).skip(begin) {
+            *slot = true;
+        }
+    }
+    let dropped = bytes.iter().zip(drop).filter(|(_, gone)| *gone);
+    dropped.map(|((_, span), _)| span.clone()).collect()
+}
+
+fn place(text: &[u8], from: usize, arg: &RawArg<'_>) -> usize {
+    let rest = text.get(from..).unwrap_or(&[]);
+    let blanks = rest
+        .iter()
+        .take_while(|b| b.is_ascii_whitespace() || **b == 0x0b || **b == 0xa0);
+    let _ = arg;
+    from + blanks.count()
+}
+
+fn collect<'c>(command: &'c Command, variable: &[u8], out: &mut Vec<(&'c Word, usize)>) {
+    match command {
+        Command::Simple(simple) => collect_simple(simple, variable, out),
+        Command::Pipeline { commands, .. } | Command::List(commands) => {
+            for command in commands {
+                collect(command, variable, out);
+            }
+        }
+        Command::Not(command)
+        | Command::Background(command)
+        | Command::Subshell { body: command, .. }
+        | Command::Redirected { command, .. }
+        | Command::Function { body: command, .. }
+        | Command::For { body: command, .. } => collect(command, variable, out),
+        Command::Chain { first, rest } => {
+            collect(first, variable, out);
+            for (_, command) in rest {
+                collect(command, variable, out);
+            }
+        }
+        Command::If {
+            branches,
+            otherwise,
+        } => {
+            for (condition, body) in branches {
+                collect(condition, variable, out);
+                collect(body, variable, out);
+            }
+            if let Some(otherwise) = otherwise {
+                collect(otherwise, variable, out);
+            }
+        }
+        Command::While {
+            condition, body, ..
+        } => {
+            collect(condition, variable, out);
+            collect(body, variable, out);
+        }
+        Command::Case { arms, .. } => {
+            for (_, body) in arms {
+                collect(body, variable, out);
+            }
+        }
+    }
+}
+
+fn collect_simple<'c>(simple: &'c Simple, variable: &[u8], out: &mut Vec<(&'c Word, usize)>) {
+    let assigns = super::builtin::assigns(&simple.words);
+    let arguments = if assigns {
+        simple.words.as_slice()
+    } else {
+        &[]
+    };
+    for word in simple.assignments.iter().chain(arguments) {
+        if word.assigned_name().as_deref() == Some(variable) {
+            out.push((word, simple.line));
+        }
+    }
+}

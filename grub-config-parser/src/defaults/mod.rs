@@ -1,0 +1,284 @@
+//! `/etc/default/grub` and its drop-ins: shell files, as dash reads them under `set -e`.
+//!
+//! [`Document`] keeps every byte of a file. [`evaluate`] says what `grub-mkconfig` gets from files that
+//! it sources one after the other. Nothing is ever run: a value is *literal*, *derived* from known
+//! ones, or *computed*, and a computed one is reported as such and never guessed.
+//!
+//! ```
+//! use grub_config_parser::defaults::{Document, File, Kind, evaluate};
+//! let grub = Document::parse(b"GRUB_CMDLINE_LINUX=quiet\n");
+//! let drop_in = Document::parse(b"GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX iommu=pt\"\n");
+//! let files = [File { name: "grub", doc: &grub }, File { name: "50-gpu.cfg", doc: &drop_in }];
+//! let vars = evaluate(&files).vars;
+//! let line = &vars["GRUB_CMDLINE_LINUX"];
+//! assert_eq!(line.value.as_deref(), Some("quiet iommu=pt"));
+//! assert_eq!(line.kind, Kind::Derived);
+//! ```
+
+mod builtin;
+mod edit;
+mod exec;
+mod expand;
+mod glob;
+mod lex;
+mod names;
+mod parse;
+mod state;
+mod syntax;
+mod test;
+mod touch;
+
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::ops::Range;
+
+pub use edit::EditError;
+
+use state::{State, Status, Stop, Value};
+
+/// What a token of a shell file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenKind {
+    /// Blanks, and newlines that a backslash takes away.
+    Blank,
+    /// `#` to the end of the line.
+    Comment,
+    /// A newline that ends a command.
+    Newline,
+    /// A word, an assignment too, with all its quotes.
+    Word,
+    /// `;`, `&&`, `>` and kin.
+    Operator,
+    /// The lines of a here-document.
+    HereDocument,
+    /// What follows a syntax error: not read.
+    Unread,
+}
+
+/// One token: a kind and the bytes it stands on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// What it is.
+    pub kind: TokenKind,
+    /// Its place in the source.
+    pub span: Range<usize>,
+}
+
+/// A shell file, every byte kept.
+#[derive(Debug, Clone)]
+pub struct Document {
+    source: Vec<u8>,
+    file: parse::File,
+    tokens: Vec<Token>,
+}
+
+impl Document {
+    /// Reads a file. A syntax error is kept and ends [`evaluate`] where dash would stop.
+    pub fn parse(source: &[u8]) -> Self {
+        // dash deletes NULs as it reads.
+        let nuls = source.contains(&0);
+        let text: Vec<u8> = source.iter().copied().filter(|byte| *byte != 0).collect();
+        let (file, tokens) = parse::parse(&text, 1, 0);
+        let tokens = if nuls {
+            let places: Vec<usize> = source
+                .iter()
+                .enumerate()
+                .filter(|(_, b)| **b != 0)
+                .map(|(at, _)| at)
+                .collect();
+            complete(&tokens, source.len(), |at| {
+                places.get(at).copied().unwrap_or(source.len())
+            })
+        } else {
+            complete(&tokens, source.len(), |at| at)
+        };
+        Self {
+            source: source.to_vec(),
+            file,
+            tokens,
+        }
+    }
+
+    /// The file as it was given.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.source.clone()
+    }
+
+    /// The file's tokens. Their spans follow each other and cover the whole file.
+    pub fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    /// The line near which dash would find a syntax error, and what is wrong there.
+    pub fn syntax_error(&self) -> Option<(usize, &str)> {
+        self.file
+            .error
+            .as_ref()
+            .map(|error| (error.line, error.message.as_str()))
+    }
+}
+
+/// Fills the gaps between tokens and puts their places into the source.
+fn complete(tokens: &[Token], end: usize, place: impl Fn(usize) -> usize) -> Vec<Token> {
+    let mut all: Vec<Token> = Vec::with_capacity(tokens.len() * 2);
+    let mut at = 0;
+    for token in tokens {
+        let start = place(token.span.start);
+        let stop = token
+            .span
+            .end
+            .checked_sub(1)
+            .map_or(0, |last| place(last) + 1);
+        if start < at || stop <= start {
+            continue;
+        }
+        if start > at {
+            all.push(Token {
+                kind: TokenKind::Blank,
+                span: at..start,
+            });
+        }
+        all.push(Token {
+            kind: token.kind,
+            span: start..stop,
+        });
+        at = stop;
+    }
+    if at < end {
+        all.push(Token {
+            kind: TokenKind::Unread,
+            span: at..end,
+        });
+    }
+    all
+}
+
+/// A file to be sourced: its name as it shall be shown, and its text.
+#[derive(Debug, Clone, Copy)]
+pub struct File<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// The text.
+    pub doc: &'a Document,
+}
+
+/// What sourcing files gives.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Evaluation {
+    /// The variables that are set, or may be.
+    pub vars: BTreeMap<String, Variable>,
+    /// Where sourcing stops before the end, if it does; `vars` are as they stand there.
+    pub aborts: Option<Abort>,
+}
+
+/// One variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Variable {
+    /// Its value; `None` if it is computed. Bytes that are not UTF-8 come as U+FFFD.
+    pub value: Option<String>,
+    /// How the value came about.
+    pub kind: Kind,
+    /// Every assignment that was met, in order, also those that may not have run.
+    pub assignments: Vec<Location>,
+}
+
+/// How a value came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The last assignment has no expansion.
+    Literal,
+    /// It refers to known values only.
+    Derived,
+    /// It needs something to be run or looked up.
+    Computed,
+}
+
+/// A line of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    /// The file's name.
+    pub file: String,
+    /// The line, from 1; 0 where it is not known.
+    pub line: usize,
+}
+
+/// The place where sourcing stops.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Abort {
+    /// The file's name.
+    pub file: String,
+    /// The line where the failing command begins; for a syntax error one near it.
+    pub line: usize,
+    /// What is wrong there.
+    pub message: String,
+}
+
+/// Sources the files one after the other, as `dash -e` does with an empty environment.
+pub fn evaluate(files: &[File<'_>]) -> Evaluation {
+    let mut state = State::new();
+    let mut aborts = None;
+    for file in files {
+        state.file = file.name.to_string();
+        if let Some((line, message)) = source(&mut state, file.doc) {
+            aborts = Some(Abort {
+                file: file.name.to_string(),
+                line,
+                message,
+            });
+            break;
+        }
+    }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut vars = BTreeMap::new();
+    for (name, variable) in state.variables {
+        let (value, kind) = match variable.value {
+            Value::Unset => continue,
+            Value::Known(value, kind) => (Some(text(&value)), kind),
+            Value::Unknown => (None, Kind::Computed),
+        };
+        vars.insert(
+            text(&name),
+            Variable {
+                value,
+                kind,
+                assignments: variable.assignments,
+            },
+        );
+    }
+    Evaluation { vars, aborts }
+}
+
+/// Sources one file; gives where and why the shell ends, if it does.
+fn source(state: &mut State, doc: &Document) -> Option<(usize, String)> {
+    let mut last = (Status::Ok, 0);
+    for unit in &doc.file.units {
+        if state.no_exec {
+            break;
+        }
+        match state.run(&unit.command, false) {
+            Ok(status) => last = (status, unit.line),
+            Err(Stop::Abort { line, message }) => {
+                let line = if line == 0 { unit.line } else { line };
+                return Some((line, message.to_string()));
+            }
+            Err(Stop::Return(status)) => {
+                return fails(state, status, unit.line);
+            }
+            Err(Stop::Break(_) | Stop::Continue(_)) => last = (Status::Ok, unit.line),
+        }
+    }
+    if let Some(error) = &doc.file.error {
+        return Some((error.line, error.message.clone()));
+    }
+    fails(state, last.0, last.1)
+}
+
+/// The status of the last command is that of sourcing the file.
+fn fails(state: &State, status: Status, line: usize) -> Option<(usize, String)> {
+    let fails = status == Status::Fail && state.exit_on_error == Some(true);
+    fails.then(|| (line, "the last command of the file fails".to_string()))
+}

@@ -1,0 +1,691 @@
+//! Tokens to commands: dash's grammar (`parser.c`).
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::lex::{ParseError, Tok};
+use super::syntax::{Command, Redirects, Simple, Word};
+use super::{Token, TokenKind};
+
+/// How deep commands may nest. dash has no bound but its stack.
+pub(super) const DEPTH: usize = 80;
+
+/// A command that dash reads as one and then runs.
+#[derive(Debug, Clone)]
+pub(super) struct Unit {
+    pub(super) command: Command,
+    pub(super) line: usize,
+}
+
+/// What a file parses to: the commands up to its end or to the first error.
+#[derive(Debug, Clone, Default)]
+pub(super) struct File {
+    pub(super) units: Vec<Unit>,
+    pub(super) error: Option<ParseError>,
+}
+
+struct Here {
+    mark: Vec<u8>,
+    quoted: bool,
+    strip: bool,
+}
+
+/// What to look for when the next token is read.
+#[derive(Debug, Clone, Copy, Default)]
+struct Look {
+    newlines: bool,
+    keywords: bool,
+}
+
+pub(super) struct Parser<'a> {
+    pub(super) text: &'a [u8],
+    pub(super) at: usize,
+    /// The line of the text's first byte.
+    first_line: usize,
+    newlines: Vec<usize>,
+    pub(super) token_start: usize,
+    pub(super) word: Word,
+    /// For `<<`: whether leading tabs go.
+    pub(super) redirect_here: Option<bool>,
+    /// True while the word behind `<<` is read: nothing is expanded there.
+    pub(super) here_mark: bool,
+    here_documents: Vec<Here>,
+    pushed_back: bool,
+    last: Tok,
+    depth: usize,
+    /// Tokens of the outermost level.
+    pub(super) tokens: Vec<Token>,
+    nested: usize,
+}
+
+pub(super) fn parse(text: &[u8], first_line: usize, depth: usize) -> (File, Vec<Token>) {
+    let mut parser = Parser {
+        text,
+        at: 0,
+        first_line,
+        newlines: text
+            .iter()
+            .enumerate()
+            .filter(|(_, b)| **b == b'\n')
+            .map(|(i, _)| i)
+            .collect(),
+        token_start: 0,
+        word: Word::default(),
+        redirect_here: None,
+        here_mark: false,
+        here_documents: Vec::new(),
+        pushed_back: false,
+        last: Tok::Newline,
+        depth,
+        tokens: Vec::new(),
+        nested: 0,
+    };
+    let mut file = File::default();
+    loop {
+        match parser.unit() {
+            Ok(Some(Some(unit))) => file.units.push(unit),
+            Ok(Some(None)) => {}
+            Ok(None) => break,
+            Err(error) => {
+                file.error = Some(error);
+                break;
+            }
+        }
+    }
+    (file, parser.tokens)
+}
+
+impl Parser<'_> {
+    fn line_at(&self, at: usize) -> usize {
+        self.first_line + self.newlines.partition_point(|newline| *newline < at)
+    }
+
+    pub(super) fn line(&self) -> usize {
+        self.line_at(self.at)
+    }
+
+    fn token_line(&self) -> usize {
+        self.line_at(self.token_start)
+    }
+
+    pub(super) fn note(&mut self, kind: TokenKind, start: usize) {
+        if self.nested == 0 {
+            self.tokens.push(Token {
+                kind,
+                span: start..self.at,
+            });
+        }
+    }
+
+    fn unexpected<T>(&self) -> Result<T, ParseError> {
+        let line = self.token_line();
+        let message = match self.last {
+            Tok::Eof => "the file ends inside a command",
+            Tok::Newline => "a newline inside a command",
+            _ => "a word or sign that fits nothing here",
+        };
+        Err(ParseError {
+            line,
+            message: message.into(),
+        })
+    }
+
+    fn token(&mut self, look: Look) -> Result<Tok, ParseError> {
+        if self.pushed_back {
+            self.pushed_back = false;
+        } else {
+            self.last = self.raw_token()?;
+        }
+        if look.newlines {
+            while self.last == Tok::Newline {
+                self.last = self.raw_token()?;
+            }
+        }
+        if look.keywords
+            && self.last == Tok::Word
+            && !self.word.quoted
+            && let Some(keyword) = self.word.literal().and_then(|text| keyword(&text))
+        {
+            self.last = keyword;
+        }
+        Ok(self.last)
+    }
+
+    fn plain(&mut self) -> Result<Tok, ParseError> {
+        self.token(Look::default())
+    }
+
+    fn push_back(&mut self) {
+        self.pushed_back = true;
+    }
+
+    fn expect(&mut self, wanted: Tok, look: Look) -> Result<(), ParseError> {
+        if self.token(look)? == wanted {
+            Ok(())
+        } else {
+            self.unexpected()
+        }
+    }
+
+    /// One complete command of the outermost level: `None` at the end of the file, `Some(None)` for
+    /// an empty line.
+    #[allow(clippy::option_option, reason = "end, nothing, something")]
+    fn unit(&mut self) -> Result<Option<Option<Unit>>, ParseError> {
+        let mut commands = Vec::new();
+        let mut line = 0;
+        loop {
+            let tok = self.token(KEYWORDS)?;
+            match tok {
+                Tok::Newline | Tok::Eof if !commands.is_empty() => {
+                    if tok == Tok::Eof {
+                        self.push_back();
+                    }
+                    let command = list_of(commands);
+                    return Ok(Some(Some(Unit { command, line })));
+                }
+                Tok::Newline => return Ok(Some(None)),
+                Tok::Eof => return Ok(None),
+                _ => self.push_back(),
+            }
+            if commands.is_empty() {
+                line = self.token_line();
+            }
+            let command = self.chain(KEYWORDS)?;
+            match self.plain()? {
+                Tok::Background => commands.push(Command::Background(Arc::new(command))),
+                Tok::Semicolon => commands.push(command),
+                Tok::Newline | Tok::Eof => {
+                    commands.push(command);
+                    self.push_back();
+                }
+                _ => return self.unexpected(),
+            }
+        }
+    }
+
+    /// A list inside a construct, up to a token that ends one, which stays. `empty`: there may be no
+    /// command at all.
+    fn list(&mut self, empty: bool) -> Result<Command, ParseError> {
+        self.depth += 1;
+        if self.depth > DEPTH {
+            return Err(self.error("commands nest too deep"));
+        }
+        let mut commands = Vec::new();
+        loop {
+            let tok = self.token(NEWLINES)?;
+            self.push_back();
+            if tok == Tok::Eof || (empty || !commands.is_empty()) && ends_list(tok) {
+                break;
+            }
+            let command = self.chain(NEWLINES)?;
+            match self.plain()? {
+                Tok::Background => commands.push(Command::Background(Arc::new(command))),
+                Tok::Semicolon => commands.push(command),
+                Tok::Newline => {
+                    commands.push(command);
+                    self.push_back();
+                }
+                _ => {
+                    commands.push(command);
+                    self.push_back();
+                    break;
+                }
+            }
+        }
+        self.depth -= 1;
+        if commands.is_empty() && !empty {
+            return self.unexpected();
+        }
+        Ok(list_of(commands))
+    }
+
+    fn chain(&mut self, look: Look) -> Result<Command, ParseError> {
+        let first = self.pipeline(look)?;
+        let mut rest = Vec::new();
+        loop {
+            let and = match self.plain()? {
+                Tok::And => true,
+                Tok::Or => false,
+                _ => {
+                    self.push_back();
+                    break;
+                }
+            };
+            rest.push((and, self.pipeline(NEWLINES)?));
+        }
+        Ok(if rest.is_empty() {
+            first
+        } else {
+            Command::Chain {
+                first: Arc::new(first),
+                rest,
+            }
+        })
+    }
+
+    fn pipeline(&mut self, look: Look) -> Result<Command, ParseError> {
+        let negated = self.token(look)? == Tok::Not;
+        let mut next = look;
+        if negated {
+            next = KEYWORDS;
+        } else {
+            self.push_back();
+        }
+        // The line of the pipeline is that of its first command.
+        self.token(next)?;
+        self.push_back();
+        let line = self.token_line();
+        let first = self.command(next)?;
+        let mut commands = alloc::vec![first];
+        while self.plain()? == Tok::Pipe {
+            commands.push(self.command(NEWLINES)?);
+        }
+        self.push_back();
+        let command = match commands.pop() {
+            Some(only) if commands.is_empty() => only,
+            last => {
+                commands.extend(last);
+                Command::Pipeline { commands, line }
+            }
+        };
+        Ok(if negated {
+            Command::Not(Arc::new(command))
+        } else {
+            command
+        })
+    }
+
+    fn command(&mut self, look: Look) -> Result<Command, ParseError> {
+        let tok = self.token(look)?;
+        let line = self.token_line();
+        let command = match tok {
+            Tok::If => self.if_command()?,
+            Tok::While | Tok::Until => {
+                let condition = Arc::new(self.list(false)?);
+                self.expect(Tok::Do, KEYWORDS)?;
+                let body = Arc::new(self.list(false)?);
+                self.expect(Tok::Done, KEYWORDS)?;
+                Command::While {
+                    condition,
+                    body,
+                    until: tok == Tok::Until,
+                }
+            }
+            Tok::For => self.for_command()?,
+            Tok::Case => self.case_command()?,
+            Tok::Open => {
+                let body = Arc::new(self.list(false)?);
+                self.expect(Tok::Close, KEYWORDS)?;
+                let redirects = self.redirects()?;
+                return Ok(Command::Subshell {
+                    body,
+                    redirects,
+                    line,
+                });
+            }
+            Tok::Begin => {
+                let body = self.list(false)?;
+                self.expect(Tok::End, KEYWORDS)?;
+                body
+            }
+            Tok::Word | Tok::Redirect => {
+                self.push_back();
+                return self.simple();
+            }
+            _ => return self.unexpected(),
+        };
+        let redirects = self.redirects()?;
+        if redirects.is_empty() {
+            return Ok(command);
+        }
+        Ok(Command::Redirected {
+            command: Arc::new(command),
+            redirects,
+        })
+    }
+
+    fn redirects(&mut self) -> Result<Redirects, ParseError> {
+        let mut redirects = Vec::new();
+        while self.token(KEYWORDS)? == Tok::Redirect {
+            redirects.push(self.redirect_target()?);
+        }
+        self.push_back();
+        Ok(redirects)
+    }
+
+    fn redirect_target(&mut self) -> Result<Word, ParseError> {
+        let here = self.redirect_here.take();
+        self.here_mark = here.is_some();
+        let tok = self.plain();
+        self.here_mark = false;
+        if tok? != Tok::Word {
+            return self.unexpected();
+        }
+        if let Some(strip) = here {
+            let mark = self.word.literal().unwrap_or_default();
+            self.here_documents.push(Here {
+                mark,
+                quoted: self.word.quoted,
+                strip,
+            });
+            return Ok(Word::default());
+        }
+        Ok(core::mem::take(&mut self.word))
+    }
+
+    fn if_command(&mut self) -> Result<Command, ParseError> {
+        let mut branches = Vec::new();
+        loop {
+            let condition = self.list(false)?;
+            self.expect(Tok::Then, KEYWORDS)?;
+            branches.push((condition, self.list(false)?));
+            match self.token(KEYWORDS)? {
+                Tok::Elif => {}
+                Tok::Else => {
+                    let otherwise = Some(Arc::new(self.list(false)?));
+                    self.expect(Tok::Fi, KEYWORDS)?;
+                    return Ok(Command::If {
+                        branches,
+                        otherwise,
+                    });
+                }
+                Tok::Fi => {
+                    return Ok(Command::If {
+                        branches,
+                        otherwise: None,
+                    });
+                }
+                _ => return self.unexpected(),
+            }
+        }
+    }
+
+    fn for_command(&mut self) -> Result<Command, ParseError> {
+        let name = match self.plain()? {
+            Tok::Word if !self.word.quoted => self.word.literal().filter(|name| is_name(name)),
+            _ => None,
+        };
+        let Some(name) = name else {
+            return self.unexpected();
+        };
+        let mut words = None;
+        if self.token(NEWLINES)? == Tok::In {
+            let mut list = Vec::new();
+            while self.plain()? == Tok::Word {
+                list.push(core::mem::take(&mut self.word));
+            }
+            if !matches!(self.last, Tok::Newline | Tok::Semicolon) {
+                return self.unexpected();
+            }
+            words = Some(list);
+        } else if self.last != Tok::Semicolon {
+            self.push_back();
+        }
+        self.expect(Tok::Do, NEWLINES)?;
+        let body = Arc::new(self.list(false)?);
+        self.expect(Tok::Done, KEYWORDS)?;
+        Ok(Command::For { name, words, body })
+    }
+
+    fn case_command(&mut self) -> Result<Command, ParseError> {
+        if self.plain()? != Tok::Word {
+            return self.unexpected();
+        }
+        let word = core::mem::take(&mut self.word);
+        self.expect(Tok::In, NEWLINES)?;
+        let mut arms = Vec::new();
+        loop {
+            let mut tok = self.token(NEWLINES)?;
+            if tok == Tok::Esac {
+                break;
+            }
+            if tok == Tok::Open {
+                tok = self.plain()?;
+            }
+            let mut patterns = Vec::new();
+            loop {
+                if tok == Tok::Eof || tok == Tok::Newline {
+                    return self.unexpected();
+                }
+                patterns.push(core::mem::take(&mut self.word));
+                if self.plain()? != Tok::Pipe {
+                    break;
+                }
+                tok = self.plain()?;
+            }
+            if self.last != Tok::Close {
+                return self.unexpected();
+            }
+            arms.push((patterns, self.list(true)?));
+            match self.token(NEWLINES)? {
+                Tok::Esac => break,
+                Tok::EndCase => {}
+                _ => return self.unexpected(),
+            }
+        }
+        Ok(Command::Case { word, arms })
+    }
+
+    fn simple(&mut self) -> Result<Command, ParseError> {
+        let mut simple = Simple {
+            assignments: Vec::new(),
+            words: Vec::new(),
+            redirects: Vec::new(),
+            line: self.token_line(),
+        };
+        loop {
+            match self.plain()? {
+                Tok::Word => {
+                    let word = core::mem::take(&mut self.word);
+                    if simple.words.is_empty() && word.assigned_name().is_some() {
+                        simple.assignments.push(word);
+                    } else {
+                        simple.words.push(word);
+                    }
+                }
+                Tok::Redirect => simple.redirects.push(self.redirect_target()?),
+                Tok::Open
+                    if simple.words.len() == 1
+                        && simple.assignments.is_empty()
+                        && simple.redirects.is_empty() =>
+                {
+                    self.expect(Tok::Close, Look::default())?;
+                    let name = simple.words.first().filter(|word| !word.quoted);
+                    let name = name
+                        .and_then(Word::literal)
+                        .filter(|name| is_name(name) && !super::builtin::is_special_builtin(name));
+                    let Some(name) = name else {
+                        return Err(self.error("a bad function name"));
+                    };
+                    self.depth += 1;
+                    if self.depth > DEPTH {
+                        return Err(self.error("commands nest too deep"));
+                    }
+                    let body = Arc::new(self.command(NEWLINES)?);
+                    self.depth -= 1;
+                    return Ok(Command::Function { name, body });
+                }
+                _ => {
+                    self.push_back();
+                    return Ok(Command::Simple(simple));
+                }
+            }
+        }
+    }
+
+    /// `$(`: reads the commands and the `)`.
+    pub(super) fn new_command(&mut self) -> Result<(), ParseError> {
+        self.nested += 1;
+        let here_documents = core::mem::take(&mut self.here_documents);
+        let (word, here_mark) = (core::mem::take(&mut self.word), self.here_mark);
+        let token_start = self.token_start;
+        self.here_mark = false;
+        self.pushed_back = false;
+        self.list(true)?;
+        self.expect(Tok::Close, KEYWORDS)?;
+        self.here_documents = here_documents;
+        (self.word, self.here_mark) = (word, here_mark);
+        self.token_start = token_start;
+        self.nested -= 1;
+        Ok(())
+    }
+
+    /// Behind a backquote: takes the text up to the next one and checks that it parses.
+    pub(super) fn old_command(&mut self, double: bool) -> Result<(), ParseError> {
+        let line = self.line();
+        let mut text = Vec::new();
+        loop {
+            let Some(byte) = self.get() else {
+                return Err(self.error("a backquote does not end"));
+            };
+            match byte {
+                b'`' => break,
+                b'\\' => {
+                    let next = self.get();
+                    match next {
+                        Some(b'\n') => continue,
+                        Some(b'\\' | b'`' | b'$') => {}
+                        Some(b'"') if double => {}
+                        _ => text.push(b'\\'),
+                    }
+                    text.extend(next);
+                }
+                _ => text.push(byte),
+            }
+        }
+        if self.depth >= DEPTH {
+            return Err(self.error("commands nest too deep"));
+        }
+        match parse(&text, line, self.depth + 1).0.error {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the here-documents that the line before has announced.
+    pub(super) fn read_here_documents(&mut self) -> Result<(), ParseError> {
+        for here in core::mem::take(&mut self.here_documents) {
+            let start = self.at;
+            let end = self.skip_here_document(&here);
+            self.note(TokenKind::HereDocument, start);
+            if here.quoted || self.depth >= DEPTH {
+                continue;
+            }
+            // What is expanded in it must parse.
+            let body = self.text.get(start..end).unwrap_or(&[]);
+            let line = self.line_at(start);
+            let mut inner = Parser {
+                text: body,
+                at: 0,
+                first_line: line,
+                newlines: Vec::new(),
+                token_start: 0,
+                word: Word::default(),
+                redirect_here: None,
+                here_mark: false,
+                here_documents: Vec::new(),
+                pushed_back: false,
+                last: Tok::Newline,
+                depth: self.depth + 1,
+                tokens: Vec::new(),
+                nested: 1,
+            };
+            let first = inner.get();
+            inner.word(first, true)?;
+        }
+        Ok(())
+    }
+
+    /// Goes behind the line that ends a here-document; gives the end of its text.
+    fn skip_here_document(&mut self, here: &Here) -> usize {
+        let mut joined = false;
+        loop {
+            let start = self.at;
+            let rest = self.text.get(start..).unwrap_or(&[]);
+            if rest.is_empty() {
+                return start;
+            }
+            let length = rest
+                .iter()
+                .position(|byte| *byte == b'\n')
+                .unwrap_or(rest.len());
+            let line = rest.get(..length).unwrap_or(rest);
+            self.at = (start + length + 1).min(self.text.len());
+            let tabs = line
+                .iter()
+                .take_while(|byte| here.strip && **byte == b'\t')
+                .count();
+            if !joined && line.get(tabs..) == Some(here.mark.as_slice()) {
+                return start;
+            }
+            let backslashes = line.iter().rev().take_while(|byte| **byte == b'\\').count();
+            joined = !here.quoted && backslashes % 2 == 1;
+        }
+    }
+}
+
+const KEYWORDS: Look = Look {
+    newlines: false,
+    keywords: true,
+};
+const NEWLINES: Look = Look {
+    newlines: true,
+    keywords: true,
+};
+
+fn list_of(mut commands: Vec<Command>) -> Command {
+    match commands.pop() {
+        Some(only) if commands.is_empty() => only,
+        last => {
+            commands.extend(last);
+            Command::List(commands)
+        }
+    }
+}
+
+fn ends_list(tok: Tok) -> bool {
+    matches!(
+        tok,
+        Tok::Eof
+            | Tok::Close
+            | Tok::EndCase
+            | Tok::Do
+            | Tok::Done
+            | Tok::Elif
+            | Tok::Else
+            | Tok::Esac
+            | Tok::Fi
+            | Tok::Then
+            | Tok::End
+    )
+}
+
+fn keyword(text: &[u8]) -> Option<Tok> {
+    Some(match text {
+        b"!" => Tok::Not,
+        b"case" => Tok::Case,
+        b"do" => Tok::Do,
+        b"done" => Tok::Done,
+        b"elif" => Tok::Elif,
+        b"else" => Tok::Else,
+        b"esac" => Tok::Esac,
+        b"fi" => Tok::Fi,
+        b"for" => Tok::For,
+        b"if" => Tok::If,
+        b"in" => Tok::In,
+        b"then" => Tok::Then,
+        b"until" => Tok::Until,
+        b"while" => Tok::While,
+        b"{" => Tok::Begin,
+        b"}" => Tok::End,
+        _ => return None,
+    })
+}
+
+pub(super) fn is_name(text: &[u8]) -> bool {
+    text.first()
+        .is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
+        && text
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}

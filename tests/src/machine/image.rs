@@ -1,0 +1,88 @@
+//! The disk images that machines start from.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use super::Error;
+
+/// A disk image that no machine writes to: each starts with an overlay of its own.
+#[derive(Debug, Clone)]
+pub struct Image {
+    /// The folder that `scripts/vm/build` made: firmware, loader and disk.
+    pub(crate) base: PathBuf,
+    /// The disk image to put the overlay on, and its format.
+    pub(crate) disk: PathBuf,
+    pub(crate) format: &'static str,
+}
+
+/// `scripts/vm` of this repository.
+pub(crate) fn scripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/vm")
+}
+
+/// Runs a script of `scripts/vm` to its end.
+fn script(name: &str, args: &[&Path]) -> Result<Output, Error> {
+    let path = scripts().join(name);
+    Command::new(&path)
+        .args(args)
+        .output()
+        .map_err(Error::host("run", path))
+}
+
+/// The one line that the script printed, if it ended well.
+fn printed(output: &Output) -> Option<PathBuf> {
+    let line = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    (output.status.success() && !line.is_empty()).then(|| PathBuf::from(line))
+}
+
+impl Image {
+    /// The plain Debian, or `None` where `scripts/vm/build` has not been run to its end.
+    ///
+    /// # Errors
+    /// The script cannot be run at all.
+    pub fn plain() -> Result<Option<Self>, Error> {
+        let output = script("build", &[Path::new("--print")])?;
+        Ok(printed(&output).map(|base| Self {
+            disk: base.join("disk.img"),
+            base,
+            format: "raw",
+        }))
+    }
+
+    /// This image with the agent, its units and nothing else installed; made when it is asked for the first time.
+    ///
+    /// # Errors
+    /// What `scripts/vm/install` said.
+    pub fn with_agent(&self, binary: &Path) -> Result<Self, Error> {
+        let output = script("install", &[binary])?;
+        let disk = printed(&output).ok_or_else(|| Error::Script {
+            script: format!("scripts/vm/install {}", binary.display()),
+            stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        })?;
+        Ok(Self {
+            base: self.base.clone(),
+            disk,
+            format: "qcow2",
+        })
+    }
+
+    /// Makes `overlay`, an empty layer over this image.
+    pub(crate) fn overlay(&self, overlay: &Path) -> Result<(), Error> {
+        let mut command = Command::new("qemu-img");
+        command.args(["create", "-q", "-f", "qcow2", "-F", self.format, "-b"]);
+        command.arg(&self.disk).arg(overlay);
+        let output = command.output().map_err(Error::host("run", "qemu-img"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(Error::Script {
+            script: "qemu-img create".to_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        })
+    }
+
+    /// Where logs and overlays of machines go: beside the images.
+    pub(crate) fn runs(&self) -> PathBuf {
+        self.base.parent().unwrap_or(&self.base).join("runs")
+    }
+}

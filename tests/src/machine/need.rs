@@ -1,0 +1,67 @@
+//! What a test needs, and what happens where it is missing: a line that nobody can overlook, or a failure in CI.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Error, Image};
+
+/// The plain machine's image for the test `name`, or `None` when the test has to be skipped.
+///
+/// # Errors
+/// In CI (`CI=true`), whatever is missing.
+pub fn plain_image(name: &str) -> Result<Option<Image>, Error> {
+    let qemu = Command::new("qemu-system-x86_64").arg("--version").output();
+    if qemu.is_err() {
+        return missing(name, "QEMU is not installed: run scripts/vm/build");
+    }
+    match Image::plain()? {
+        Some(image) => Ok(Some(image)),
+        None => missing(name, "there is no machine image: run scripts/vm/build"),
+    }
+}
+
+/// The same with the agent that `GDR_AGENT_BIN` names, or else the release build of this workspace.
+///
+/// # Errors
+/// In CI, whatever is missing; and an agent that cannot be installed, anywhere.
+pub fn agent_image(name: &str) -> Result<Option<Image>, Error> {
+    let Some(image) = plain_image(name)? else {
+        return Ok(None);
+    };
+    let Some(binary) = agent_binary() else {
+        return missing(
+            name,
+            "there is no agent: run cargo build --release, or set GDR_AGENT_BIN",
+        );
+    };
+    image.with_agent(&binary).map(Some)
+}
+
+/// The agent to test.
+fn agent_binary() -> Option<PathBuf> {
+    let given = std::env::var_os("GDR_AGENT_BIN").map(PathBuf::from);
+    let built = || {
+        // target/PROFILE/deps/TEST: the same target folder as this test's own.
+        let test = std::env::current_exe().ok()?;
+        Some(test.ancestors().nth(3)?.join("release/gdr-agent"))
+    };
+    given
+        .or_else(built)
+        .filter(|path: &PathBuf| Path::is_file(path))
+}
+
+fn missing<T>(name: &str, why: &str) -> Result<Option<T>, Error> {
+    if std::env::var_os("CI").is_some_and(|ci| ci == "true") {
+        return Err(Error::Script {
+            script: format!("test {name}"),
+            stderr: why.to_owned(),
+        });
+    }
+    // Not eprintln: the test runner keeps what a passing test prints to itself.
+    let _ = writeln!(
+        std::io::stderr(),
+        "\nSKIPPED, NOT TESTED: machine test {name}: {why}\n"
+    );
+    Ok(None)
+}

@@ -1,0 +1,227 @@
+//! The whole way of a transaction on a made-up node, with the real binary: good, dying, refused by
+//! its checks, interrupted at every step.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test looks at the machine from outside"
+)]
+
+mod support;
+
+use gdr_tests::node::{NodeSpec, Reboot};
+use support::{Node, fingerprint};
+
+#[test]
+fn a_good_policy_is_tried_committed_and_idempotent() {
+    let node = Node::new(&NodeSpec::default());
+    let plan = node.json(&["plan"], 3);
+    assert_eq!(
+        (&plan["changed"], &plan["reboot_required"]),
+        (&true.into(), &true.into())
+    );
+    let phases: Vec<&str> = plan["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| s["phase"].as_str().unwrap())
+        .collect();
+    assert!(
+        phases.contains(&"trial") && phases.contains(&"commit") && phases.contains(&"every-boot"),
+        "{phases:?}"
+    );
+
+    let before = fingerprint(node.path());
+    assert_eq!(node.json(&["plan"], 3), plan);
+    assert_eq!(fingerprint(node.path()), before, "plan writes nothing");
+
+    let apply = node.json(&["apply", "--reboot"], 8);
+    assert_eq!(
+        (&apply["changed"], &apply["status"]["state"]),
+        (&true.into(), &"GRANTED".into())
+    );
+    node.json(&["apply", "--reboot"], 8);
+    node.reboot(Reboot::default());
+    assert!(
+        node.cmdline().contains("iommu=pt") && node.cmdline().contains("gdr.txn="),
+        "{}",
+        node.cmdline()
+    );
+    let status = node.json(&["status"], 0);
+    assert_eq!(status["state"], "COMMITTED", "{status:#}");
+
+    node.reboot(Reboot::default());
+    assert!(node.cmdline().contains("iommu=pt"), "{}", node.cmdline());
+    assert!(
+        !node.cmdline().contains("gdr.txn") && !node.cmdline().contains("panic="),
+        "{}",
+        node.cmdline()
+    );
+    let verify = node.json(&["verify"], 0);
+    assert_eq!(verify["verdict"], "met", "{verify:#}");
+    let acs = node.json(&["topology"], 0);
+    assert!(
+        acs["paths"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|p| p["redirected"] == false),
+        "cleared again after the reboot"
+    );
+
+    let before = fingerprint(node.path());
+    let again = node.json(&["apply"], 0);
+    assert_eq!(
+        (&again["changed"], again["steps"].as_array().map(Vec::len)),
+        (&false.into(), Some(0))
+    );
+    assert_eq!(
+        fingerprint(node.path()),
+        before,
+        "a second apply writes nothing"
+    );
+    assert!(!node.has("boot/grub/custom.cfg"), "the hook is gone");
+}
+
+#[test]
+fn a_trial_that_dies_leaves_no_trace_and_is_not_tried_again() {
+    let node = Node::new(&NodeSpec::default());
+    let before = fingerprint(node.path());
+    node.json(&["apply", "--reboot"], 8);
+    node.reboot(Reboot {
+        dies: true,
+        ..Reboot::default()
+    });
+    assert!(!node.cmdline().contains("iommu=pt"), "{}", node.cmdline());
+    let status = node.json(&["status"], 6);
+    assert_eq!(
+        (&status["state"], &status["failure"]["kind"]),
+        (&"QUARANTINED".into(), &"died".into()),
+        "{status:#}"
+    );
+    assert_eq!(fingerprint(node.path()), before, "every file is as it was");
+    let refused = node.json(&["apply", "--reboot"], 7);
+    assert_eq!(refused["refusals"][0]["id"], "policy.quarantined");
+    assert_eq!(fingerprint(node.path()), before);
+    node.json(&["apply", "--reboot", "--retry"], 8);
+}
+
+#[test]
+fn a_required_check_that_is_not_met_rolls_back() {
+    // A BAR1 of 256 MiB is what firmware leaves that places no large BAR.
+    let node = Node::new(&NodeSpec {
+        bar1: 256 << 20,
+        ..NodeSpec::default()
+    });
+    let before = fingerprint(node.path());
+    node.json(&["apply", "--reboot"], 8);
+    node.reboot(Reboot::default());
+    let status = node.json(&["status"], 6);
+    assert_eq!(
+        (&status["state"], &status["failure"]["kind"]),
+        (&"ROLLING_BACK".into(), &"verify".into()),
+        "{status:#}"
+    );
+    assert!(status["unmet"].to_string().contains("bar1.small"));
+    node.reboot(Reboot::default());
+    let status = node.json(&["status"], 6);
+    assert_eq!(
+        (&status["state"], &status["reboots"]["used"]),
+        (&"QUARANTINED".into(), &2.into()),
+        "{status:#}"
+    );
+    assert!(!node.cmdline().contains("iommu=pt"));
+    assert_eq!(fingerprint(node.path()), before);
+}
+
+#[test]
+fn a_rollback_after_the_commit_restores_every_byte() {
+    let node = Node::new(&NodeSpec::default());
+    let before = fingerprint(node.path());
+    node.json(&["apply", "--reboot"], 8);
+    node.reboot(Reboot::default());
+    node.json(&["status"], 0);
+    let rollback = node.json(&["rollback"], 8);
+    assert_eq!(rollback["reboot_required"], true);
+    node.reboot(Reboot::default());
+    assert!(!node.cmdline().contains("iommu=pt"));
+    assert_eq!(fingerprint(node.path()), before);
+    assert_eq!(node.json(&["status"], 0)["state"], "ROLLED_BACK");
+}
+
+#[test]
+fn a_rollback_before_the_reboot_restores_every_byte() {
+    let node = Node::new(&NodeSpec::default());
+    let before = fingerprint(node.path());
+    node.json(&["apply", "--no-reboot"], 8);
+    assert_ne!(fingerprint(node.path()), before);
+    node.json(&["rollback"], 0);
+    assert_eq!(fingerprint(node.path()), before);
+}
+
+#[test]
+fn what_somebody_else_changed_is_left_alone_and_named() {
+    let node = Node::new(&NodeSpec::default());
+    node.json(&["apply", "--reboot"], 8);
+    node.reboot(Reboot::default());
+    let drop_in = "etc/default/grub.d/99-gdr-agent.cfg";
+    let mut text = node.read(drop_in);
+    text.extend_from_slice(b"# a colleague's line\n");
+    node.write(drop_in, &text);
+    let rollback = node.json(&["rollback"], 8);
+    let conflicts = rollback["status"]["conflicts"].to_string();
+    assert!(conflicts.contains("99-gdr-agent.cfg"), "{conflicts}");
+    assert_eq!(node.read(drop_in), text);
+}
+
+#[test]
+fn a_reboot_that_skips_the_arming_unit_boots_the_old_line_and_the_trial_is_still_to_come() {
+    let node = Node::new(&NodeSpec::default());
+    node.json(&["apply", "--reboot"], 8);
+    node.reboot_without_arming();
+    assert!(!node.cmdline().contains("gdr.txn"));
+    assert_eq!(node.json(&["status"], 8)["state"], "REBOOT_REQUESTED");
+    node.run(&["boot", "reconcile"]);
+    node.reboot(Reboot::default());
+    assert_eq!(node.json(&["status"], 0)["state"], "COMMITTED");
+}
+
+#[test]
+fn staging_alone_arms_nothing() {
+    let node = Node::new(&NodeSpec::default());
+    node.json(&["apply", "--no-reboot"], 8);
+    node.reboot(Reboot::default());
+    assert!(!node.cmdline().contains("gdr.txn"));
+    assert_eq!(node.json(&["status"], 8)["state"], "STAGED");
+}
+
+#[test]
+fn json_is_what_the_published_schemas_say() {
+    let node = Node::new(&NodeSpec::default());
+    let schemas = node.json(&["schema"], 0);
+    let check = |value: &serde_json::Value| {
+        let name = value["schema"].as_str().unwrap();
+        let validator = jsonschema::validator_for(&schemas[name]).unwrap();
+        let errors: Vec<String> = validator
+            .iter_errors(value)
+            .map(|e| format!("{}: {e}", e.instance_path))
+            .collect();
+        assert!(errors.is_empty(), "{name}: {errors:#?}");
+    };
+    for (args, exit) in [
+        (&["facts"][..], 0),
+        (&["plan"], 3),
+        (&["status"], 0),
+        (&["cmdline"], 0),
+        (&["topology"], 0),
+        (&["policy", "show"], 0),
+        (&["policy", "check"], 0),
+        (&["acs", "show"], 0),
+        (&["verify"], 3),
+        (&["apply", "--reboot"], 8),
+    ] {
+        check(&node.json(args, exit));
+    }
+    node.reboot(Reboot::default());
+    check(&node.json(&["status"], 0));
+    check(&node.json(&["verify"], 0));
+    check(&node.json(&["rollback"], 8));
+}
