@@ -68,10 +68,10 @@ impl World {
         })
     }
 
-    /// The plan for a policy. `txn` names the transaction in the trial's marker; `committing` is
-    /// said when half of it may be there already.
+    /// The plan for a policy. `txn` names the transaction in the trial's marker; `committing` is the
+    /// command line that was tried, when half of the commit may be there already.
     #[must_use]
-    pub fn plan(&self, policy: &Policy, digest: &str, txn: &str, committing: bool) -> Plan {
+    pub fn plan(&self, policy: &Policy, digest: &str, txn: &str, committing: Option<&str>) -> Plan {
         let acs = self.acs(policy);
         let quarantined = self.quarantine.policies.iter().find(|q| q.digest == digest);
         plan::plan(&plan::Input {
@@ -80,7 +80,7 @@ impl World {
             facts: &self.facts,
             acs: &acs,
             committed: self.committed.as_ref(),
-            quarantined: quarantined.filter(|_| !committing),
+            quarantined: quarantined.filter(|_| committing.is_none()),
             txn,
             committing,
         })
