@@ -19,7 +19,12 @@ impl Engine<'_> {
         let trial = record.work.trial.clone();
         // The plan that was made before the trial is history: files may have changed since.
         let world = World::read(self.root, &policy)?;
-        let plan = world.plan(&policy, &digest, id.as_str(), true);
+        let plan = world.plan(
+            &policy,
+            &digest,
+            id.as_str(),
+            trial.as_ref().map(|t| t.target.as_str()),
+        );
         if let Some(refusal) = plan.refusals.first() {
             let why = format!("{}: {}", refusal.id, refusal.message);
             return Err(SysError::Refused {
@@ -31,7 +36,9 @@ impl Engine<'_> {
         }
         for step in plan.steps.iter().filter(|s| s.phase == Phase::Commit) {
             match &step.action {
-                Action::Write { path, bytes } => self.write_file(path, bytes, Kind::default())?,
+                Action::Write { path, bytes } => {
+                    self.write_file(path, bytes.as_deref(), Kind::default())?
+                }
                 Action::Menu => {
                     if let Some(trial) = &trial {
                         self.regenerate(trial)?;
@@ -62,7 +69,7 @@ impl Engine<'_> {
         };
         self.write_file(
             COMMITTED,
-            &state::committed_bytes(&committed),
+            Some(&state::committed_bytes(&committed)),
             Kind::default(),
         )
     }

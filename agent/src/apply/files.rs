@@ -14,15 +14,15 @@ pub(super) struct Kind {
 }
 
 impl Engine<'_> {
-    /// Makes a file have these bytes. Nothing is written when it has them.
+    /// Makes a file have these bytes, or not be there. Nothing is done when it is so already.
     pub(super) fn write_file(
         &mut self,
         path: &str,
-        bytes: &[u8],
+        bytes: Option<&[u8]>,
         kind: Kind,
     ) -> Result<(), EngineError> {
         let (pre, old) = image_of(self.root, path)?;
-        let post = image_with(&pre, bytes);
+        let post = bytes.map_or(Image::Absent, |bytes| image_with(&pre, bytes));
         if pre.same_bytes(&post) {
             return Ok(());
         }
@@ -52,10 +52,11 @@ impl Engine<'_> {
             };
             self.amend("intent", |_, work| work.intents.push(intent))?;
         }
-        if kind.boot {
-            boot_write::replace(self.root, path, bytes, None)?;
-        } else {
-            write::replace(self.root, path, bytes, None)?;
+        match (bytes, kind.boot) {
+            (Some(bytes), true) => boot_write::replace(self.root, path, bytes, None)?,
+            (Some(bytes), false) => write::replace(self.root, path, bytes, None)?,
+            (None, true) => boot_write::remove(self.root, path)?,
+            (None, false) => write::remove(self.root, path)?,
         }
         Ok(())
     }

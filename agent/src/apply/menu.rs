@@ -42,7 +42,7 @@ impl Engine<'_> {
         self.default_is(&path, &bytes, trial, &facts)?;
         self.write_file(
             &path,
-            &bytes,
+            Some(&bytes),
             Kind {
                 boot: true,
                 generated: true,

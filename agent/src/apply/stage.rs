@@ -21,7 +21,7 @@ impl Engine<'_> {
         );
         let trial = record.work.trial.clone();
         let world = World::read(self.root, &policy)?;
-        let plan = world.plan(&policy, &digest, id.as_str(), true);
+        let plan = world.plan(&policy, &digest, id.as_str(), None);
         for step in plan.steps.iter().filter(|s| s.phase == Phase::Live) {
             if let Action::LoadModule(name) = &step.action {
                 self.load_module(name)?;
@@ -75,7 +75,7 @@ impl Engine<'_> {
         self.check_script(&custom, &text, &world.facts)?;
         self.write_file(
             &custom,
-            &text,
+            Some(&text),
             Kind {
                 boot: true,
                 generated: false,

@@ -45,6 +45,8 @@ pub enum Severity {
 /// One answered question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Check {
+    /// The group that the policy names it by, such as `gdr-path`.
+    pub group: String,
     /// The question, by the id of the finding that "no" would be.
     pub id: String,
     /// The answer.
@@ -151,7 +153,7 @@ pub fn run(input: &Input) -> Vec<Check> {
         .flat_map(|(group, severity)| {
             ask(group, input)
                 .into_iter()
-                .map(move |a| finish(a, severity))
+                .map(move |answer| finish(group, answer, severity))
         })
         .collect()
 }
@@ -168,7 +170,7 @@ fn ask(group: CheckGroup, input: &Input) -> Vec<Answer> {
     }
 }
 
-fn finish(answer: Answer, severity: Severity) -> Check {
+fn finish(group: CheckGroup, answer: Answer, severity: Severity) -> Check {
     let Answer {
         id,
         outcome,
@@ -177,6 +179,7 @@ fn finish(answer: Answer, severity: Severity) -> Check {
         fix,
     } = answer;
     Check {
+        group: group.as_str().to_owned(),
         id: id.to_owned(),
         outcome,
         subject,
@@ -205,6 +208,14 @@ pub fn unmet(checks: &[Check]) -> Vec<String> {
     let bad = checks
         .iter()
         .filter(|c| c.severity == Severity::Required && c.outcome != Outcome::Met);
-    bad.map(|c| format!("{} ({}): {}", c.id, c.subject, c.evidence.join("; ")))
-        .collect()
+    bad.map(|c| {
+        format!(
+            "{}: {} ({}): {}",
+            c.group,
+            c.id,
+            c.subject,
+            c.evidence.join("; ")
+        )
+    })
+    .collect()
 }

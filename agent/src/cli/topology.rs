@@ -5,12 +5,12 @@ use serde::Serialize;
 
 use super::output::style;
 use super::{CliError, Context, Exit, load};
+use crate::acs::with_selectors;
 use crate::facts::pci::{Depth, functions};
 use crate::pci::render::{self, Styles};
-use crate::pci::select::Selectors;
 use crate::pci::topology::Topology;
 use crate::pci::tree::Tree;
-use gdr_policy::{Devices, Policy, Selector};
+use gdr_policy::Policy;
 
 /// The JSON of `topology`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -48,20 +48,6 @@ pub(super) fn policy_or_default(context: &Context) -> Result<Policy, CliError> {
         }
         Err(error) => Err(error),
     }
-}
-
-/// Lends the policy's selectors to `use_them`.
-pub(super) fn with_selectors<T>(devices: &Devices, use_them: impl FnOnce(Selectors<'_>) -> T) -> T {
-    let any = |list: &[Selector], vendor, device, class| {
-        list.iter()
-            .any(|selector| selector.matches(vendor, device, class))
-    };
-    let gpu = |vendor, device, class| any(&devices.gpu, vendor, device, class);
-    let nic = |vendor, device, class| any(&devices.nic, vendor, device, class);
-    use_them(Selectors {
-        gpu: &gpu,
-        nic: &nic,
-    })
 }
 
 /// The command line's styles, for the texts of the PCI domain.

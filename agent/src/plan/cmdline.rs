@@ -3,6 +3,7 @@
 use gdr_policy::Fallback;
 use grub_config_parser::cmdline::{Arg, CommandLine};
 
+use super::default_files::{DROP_IN, own_args, without_one};
 use super::grub::{self, Base};
 use super::iommu;
 use super::{Input, Plan};
@@ -65,7 +66,14 @@ pub(crate) fn removes(pattern: &str, arg: &str) -> bool {
 pub(super) fn plan(input: &Input, modules: &[String], plan: &mut Plan) {
     let edits = Edits::of(input.policy, input.facts);
     plan.notes.extend(edits.notes.iter().cloned());
-    if edits.set.is_empty() && edits.remove.is_empty() {
+    let ours = input
+        .facts
+        .boot
+        .files
+        .defaults
+        .iter()
+        .any(|(path, _)| path == DROP_IN);
+    if edits.set.is_empty() && edits.remove.is_empty() && !ours {
         return;
     }
     let before = plan.refusals.len();
@@ -74,7 +82,10 @@ pub(super) fn plan(input: &Input, modules: &[String], plan: &mut Plan) {
         debug_assert!(plan.refusals.len() > before);
         return;
     };
-    let target = edits.apply(&base.known_good);
+    let target = match input.committing {
+        Some(tried) => CommandLine::parse(tried),
+        None => edits.apply(&without_dropped(&base.known_good, &edits, input)),
+    };
     if target.equivalent(&base.known_good) {
         // Already the default; perhaps it still has to be booted.
         let stale = |line: &CommandLine| !edits.apply(line).equivalent(line);
@@ -103,10 +114,18 @@ pub(super) fn plan(input: &Input, modules: &[String], plan: &mut Plan) {
     grub::steps(input, &base, &edits, &target, modules, plan);
 }
 
+/// What an earlier policy has added and this one does not name any more goes.
+fn without_dropped(line: &CommandLine, edits: &Edits, input: &Input) -> CommandLine {
+    let dropped = own_args(&input.facts.boot.files.defaults)
+        .into_iter()
+        .filter(|arg| !edits.set.iter().any(|wanted| wanted == arg.raw()));
+    dropped.fold(line.clone(), |line, arg| without_one(&line, &arg))
+}
+
 /// The entry to fall back to must be one that has booted: the one that runs.
 fn known_good_is_proven(input: &Input, base: &Base, plan: &mut Plan) {
     let Some(running) = &base.running else { return };
-    if input.committing {
+    if input.committing.is_some() {
         return;
     }
     if input.policy.trial.fallback == Fallback::BestEffort {

@@ -13,7 +13,8 @@ pub const DROP_IN: &str = "/etc/default/grub.d/99-gdr-agent.cfg";
 
 const VARIABLES: [&str; 2] = ["GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"];
 
-type Change = (String, Option<Vec<u8>>, Vec<u8>);
+/// A file, its bytes now, and what they are to be; `None` is "not there".
+pub(super) type Change = (String, Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// The edits of `/etc/default/grub` and its drop-ins that make grub-mkconfig write `target`.
 pub(super) fn changes(
@@ -26,11 +27,17 @@ pub(super) fn changes(
     let files = &input.facts.boot.files.defaults;
     let before = words(files, plan)?;
     // What the menu has must come from these files, or regenerating it would bring in more than the policy's change.
-    let mut rest = base.known_good.clone();
-    for word in &before {
+    // A commit may find half of itself there; what it leads to is judged by the menu that it makes.
+    let committing = input.committing.is_some();
+    let mut rest = if committing {
+        CommandLine::default()
+    } else {
+        base.known_good.clone()
+    };
+    for word in before.iter().filter(|_| !committing) {
         if rest.contains_exact(word) {
             rest = without_one(&rest, word);
-        } else if !input.committing {
+        } else {
             plan.refuse(
                 "boot.stale-menu",
                 format!("grub.cfg does not have `{}`, which /etc/default/grub sets: it was edited since the menu was made", word.raw()),
@@ -77,7 +84,7 @@ pub(super) fn changes(
         edited.insert(at.unwrap_or(edited.len()), own);
     }
     let after = CommandLine::from_args(rest.args().iter().cloned().chain(words(&edited, plan)?));
-    if !after.equivalent(target) {
+    if !committing && !after.equivalent(target) {
         plan.refuse(
             "boot.default-overridden",
             format!("with the drop-in {DROP_IN} the menu would boot `{after}` and not `{target}`: a file that is read later sets the variable anew"),
@@ -91,14 +98,25 @@ pub(super) fn changes(
             .find(|(p, _)| p == path)
             .map(|(_, bytes)| bytes.clone())
     };
+    let gone = missing
+        .is_empty()
+        .then(|| (DROP_IN.to_owned(), old(DROP_IN), None));
     let changes = edited
         .into_iter()
-        .map(|(path, new)| (path.clone(), old(&path), new));
-    Some(
-        changes
-            .filter(|(_, old, new)| old.as_ref() != Some(new))
-            .collect(),
-    )
+        .map(|(path, new)| (path.clone(), old(&path), Some(new)))
+        .chain(gone);
+    Some(changes.filter(|(_, old, new)| old != new).collect())
+}
+
+/// The arguments that our drop-in gives today; none when that cannot be told.
+pub(super) fn own_args(files: &[(String, Vec<u8>)]) -> Vec<Arg> {
+    let only: Vec<(String, Vec<u8>)> = files
+        .iter()
+        .filter(|(path, _)| path == DROP_IN)
+        .cloned()
+        .collect();
+    // Alone, what it appends to is empty. Refusals belong to the plan proper, not to this question.
+    words(&only, &mut Plan::default()).unwrap_or_default()
 }
 
 /// The arguments that the files give, in the order in which 10_linux writes them.
@@ -143,7 +161,7 @@ fn words(files: &[(String, Vec<u8>)], plan: &mut Plan) -> Option<Vec<Arg>> {
     Some(args)
 }
 
-fn without_one(line: &CommandLine, word: &Arg) -> CommandLine {
+pub(super) fn without_one(line: &CommandLine, word: &Arg) -> CommandLine {
     let mut found = false;
     // The last one: what the files add stands at the end.
     let mut kept: Vec<Arg> = Vec::new();

@@ -261,12 +261,14 @@ pub(super) fn steps(
                 format!("cmdline.remove:{path}")
             },
             kind: "grub-default".to_owned(),
-            summary: if own {
+            summary: if new.is_none() {
+                "no argument is left to keep".to_owned()
+            } else if own {
                 "keep the arguments for every kernel".to_owned()
             } else {
                 format!("take arguments out of {path}")
             },
-            diff: Some(unified(&path, old.as_deref(), Some(&new))),
+            diff: Some(unified(&path, old.as_deref(), new.as_deref())),
             path: Some(path.clone()),
             phase: Phase::Commit,
             undo: if old.is_none() {

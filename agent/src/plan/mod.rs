@@ -48,8 +48,8 @@ pub struct Input<'a> {
     pub quarantined: Option<&'a Quarantined>,
     /// The name of the transaction, for the trial's marker; a plan that is only shown has none.
     pub txn: &'a str,
-    /// Whether half of it may be there already: a commit that goes on after an interruption.
-    pub committing: bool,
+    /// In a commit, of which half may be there already: the command line that was tried.
+    pub committing: Option<&'a str>,
 }
 
 /// A plan.

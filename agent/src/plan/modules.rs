@@ -29,6 +29,7 @@ pub(super) fn plan(input: &Input, plan: &mut Plan) -> Vec<String> {
         );
     }
     if decision.path != GdrPath::Peermem || !input.policy.peermem.load {
+        drop_file(input, plan);
         return Vec::new();
     }
     load_now(input, plan);
@@ -88,8 +89,29 @@ fn load_at_boot(input: &Input, plan: &mut Plan) -> Vec<String> {
         undo: "remove the file".to_owned(),
         action: Action::Write {
             path: FILE.to_owned(),
-            bytes: text,
+            bytes: Some(text),
         },
     });
     vec![PEERMEM.to_owned()]
+}
+
+/// Our own file goes when the policy does not want it any more.
+fn drop_file(input: &Input, plan: &mut Plan) {
+    let asked = input.facts.modules.load_at_boot.get();
+    if !asked.is_some_and(|files| files.values().any(|path| path == FILE)) {
+        return;
+    }
+    plan.step(Step {
+        id: "modules.load-at-boot".to_owned(),
+        kind: "modules-load".to_owned(),
+        summary: format!("load {PEERMEM} at boot no more"),
+        path: Some(FILE.to_owned()),
+        diff: None,
+        phase: Phase::Commit,
+        undo: "the file as it was".to_owned(),
+        action: Action::Write {
+            path: FILE.to_owned(),
+            bytes: None,
+        },
+    });
 }

@@ -45,12 +45,12 @@ pub struct Step {
 /// What an executor does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Write a file.
+    /// Write a file, or remove it.
     Write {
         /// The file.
         path: String,
-        /// Its new bytes.
-        bytes: Vec<u8>,
+        /// Its new bytes; `None` removes it.
+        bytes: Option<Vec<u8>>,
     },
     /// Load a module.
     LoadModule(String),

@@ -1,10 +1,11 @@
 //! What can go wrong on the host's side of a machine.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// A machine that did not do what was asked, with the log to look into.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum Error {
     /// A file, socket or process of the host failed.
     #[error("cannot {what} {path}: {source}")]
@@ -76,6 +77,13 @@ pub enum Error {
         /// What it printed.
         stdout: String,
     },
+}
+
+/// As `Display`: a test that returns an error is reported in this form.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {

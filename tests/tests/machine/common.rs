@@ -1,14 +1,53 @@
 //! Questions that several scenarios put to the machine.
 
-use gdr_tests::machine::{Error, Machine};
+use std::time::{Duration, Instant};
+
+use gdr_tests::machine::{Answer, Error, Image, Inventory, Machine};
+
+/// The root ports above the GPU's stand-in, the NIC's, and the third device that is on no path.
+pub(crate) const GPU_PORT: &str = "0000:00:10.0";
+pub(crate) const NIC_PORT: &str = "0000:00:11.0";
+pub(crate) const OTHER_PORT: &str = "0000:00:12.0";
+
+/// The ACS control word that this kernel sets at boot: SV, RR, CR and UF.
+pub(crate) const ACS_ON: u16 = 0x1d;
+/// The same without the redirect bits RR, CR and EC.
+pub(crate) const ACS_CLEARED: u16 = 0x11;
+
+/// What `gdr_trial` and `gdr_taken` hold when they name no transaction.
+pub(crate) const NOBODY: &str = "0000000000000000";
+
+/// A machine with the agent and this policy, nothing applied, and what its files were like.
+pub(crate) fn ready(
+    image: &Image,
+    name: &str,
+    policy: &str,
+) -> Result<(Machine, Inventory), Error> {
+    let mut machine = Machine::start(image, name)?;
+    assert_healthy(&mut machine)?;
+    write_policy(&mut machine, policy)?;
+    let before = Inventory::take(&mut machine)?;
+    assert!(!before.is_empty());
+    assert_eq!(state(&mut machine)?, "IDLE");
+    Ok((machine, before))
+}
+
+/// Puts the policy where the agent looks for it.
+pub(crate) fn write_policy(machine: &mut Machine, policy: &str) -> Result<(), Error> {
+    machine.put("/etc/gdr-agent/policy.toml", 0o644, policy)
+}
 
 /// The kernel's command line.
 pub(crate) fn cmdline(machine: &mut Machine) -> Result<Vec<String>, Error> {
-    Ok(machine
-        .ok("cat /proc/cmdline")?
-        .split_whitespace()
-        .map(str::to_owned)
-        .collect())
+    let line = machine.ok("cat /proc/cmdline")?;
+    Ok(line.split_whitespace().map(str::to_owned).collect())
+}
+
+/// Whether an argument of this name is on a command line.
+pub(crate) fn has(cmdline: &[String], name: &str) -> bool {
+    cmdline
+        .iter()
+        .any(|arg| arg.split('=').next() == Some(name))
 }
 
 /// The kinds of IOMMU groups there are, each once: `identity`, `DMA-FQ`, ...
@@ -16,15 +55,19 @@ pub(crate) fn group_types(machine: &mut Machine) -> Result<String, Error> {
     machine.ok("cat /sys/kernel/iommu_groups/*/type | sort -u | paste -sd' '")
 }
 
-/// The root ports above the GPU's stand-in, the NIC's, and the third device that is on no path.
-pub(crate) const GPU_PORT: &str = "0000:00:10.0";
-pub(crate) const NIC_PORT: &str = "0000:00:11.0";
-pub(crate) const OTHER_PORT: &str = "0000:00:12.0";
-
 /// The ACS control word of a port.
 pub(crate) fn acs(machine: &mut Machine, port: &str) -> Result<u16, Error> {
     let word = machine.ok(&format!("setpci -s {port} ECAP_ACS+0x6.w"))?;
     Ok(u16::from_str_radix(&word, 16).unwrap())
+}
+
+/// The control words of the GPU's, the NIC's and the third device's port.
+pub(crate) fn acs_words(machine: &mut Machine) -> Result<[u16; 3], Error> {
+    Ok([
+        acs(machine, GPU_PORT)?,
+        acs(machine, NIC_PORT)?,
+        acs(machine, OTHER_PORT)?,
+    ])
 }
 
 /// The value of a variable in grubenv, as GRUB's own tool reads it.
@@ -36,4 +79,57 @@ pub(crate) fn grubenv(machine: &mut Machine, name: &str) -> Result<Option<String
             .map(str::to_owned)
     };
     Ok(list.lines().find_map(value))
+}
+
+/// GRUB has not been told to boot a trial.
+pub(crate) fn assert_not_armed(machine: &mut Machine) -> Result<(), Error> {
+    let armed = grubenv(machine, "gdr_trial")?;
+    assert!(
+        armed.as_deref().is_none_or(|id| id == NOBODY),
+        "armed: {armed:?}"
+    );
+    Ok(())
+}
+
+/// No unit failed, and systemd is content.
+pub(crate) fn assert_healthy(machine: &mut Machine) -> Result<(), Error> {
+    let state = machine.settled()?;
+    if state == "running" {
+        return Ok(());
+    }
+    let why = machine.ok(
+        "systemctl --failed --plain --no-legend
+         for unit in $(systemctl --failed --plain --no-legend | awk '{print $1}'); do journalctl -b --no-pager -u $unit | tail -n 30; done",
+    )?;
+    panic!("the machine is {state}: {why}")
+}
+
+/// The state of the agent's transaction.
+pub(crate) fn state(machine: &mut Machine) -> Result<String, Error> {
+    Ok(machine.agent("status")?.text("state").to_owned())
+}
+
+/// Waits, over reboots, until the transaction is in one of the states.
+pub(crate) fn wait_for_state(machine: &mut Machine, wanted: &[&str]) -> Result<Answer, Error> {
+    let limit = Duration::from_secs(20 * 60);
+    let started = Instant::now();
+    let mut last = String::new();
+    while started.elapsed() < limit {
+        match machine.agent("status") {
+            Ok(answer) if wanted.contains(&answer.text("state")) => return Ok(answer),
+            Ok(answer) => last = answer.json.to_string(),
+            // On its way down or up: the next boot's shell answers again.
+            Err(Error::Rebooted { .. } | Error::Timeout { .. }) => {}
+            Err(other) => return Err(other),
+        }
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    panic!("no state of {wanted:?} within 20 minutes, last seen {last}");
+}
+
+/// Keeps the agent's own words with the other logs, for whoever has to find out why.
+pub(crate) fn keep_journal(machine: &mut Machine) -> Result<(), Error> {
+    machine
+        .run("journalctl --no-pager -o short-monotonic -u 'gdr-agent*'; ls -lR /var/lib/gdr-agent")
+        .map(|_| ())
 }

@@ -5,5 +5,12 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 #![allow(clippy::print_stderr, clippy::indexing_slicing)]
 
+mod bench;
 mod common;
+mod denied;
+mod dies;
+mod fails;
+mod good;
 mod one_shot;
+mod policy;
+mod power_cut;

@@ -25,18 +25,27 @@ pub fn binary() -> PathBuf {
 
 /// A made-up node in a temporary directory.
 pub struct Node {
-    dir: tempfile::TempDir,
+    path: PathBuf,
+    _dir: Option<tempfile::TempDir>,
 }
 
 impl Node {
     pub fn new(spec: &NodeSpec) -> Self {
         let dir = tempfile::tempdir().unwrap();
         node::create(dir.path(), spec).unwrap();
-        Self { dir }
+        Self {
+            path: dir.path().to_path_buf(),
+            _dir: Some(dir),
+        }
+    }
+
+    /// A node that somebody else has made.
+    pub fn at(path: PathBuf) -> Self {
+        Self { path, _dir: None }
     }
 
     pub fn path(&self) -> &Path {
-        self.dir.path()
+        &self.path
     }
 
     pub fn has(&self, path: &str) -> bool {

@@ -2,11 +2,10 @@
 
 mod report;
 
-use super::topology::{policy_or_default, styles, with_selectors};
+use super::topology::{policy_or_default, styles};
 use super::{CliError, Context, Exit, apply};
 use crate::acs::{self, AcsError};
-use crate::facts::pci::{Depth, conditions, functions};
-use crate::pci::clear::{self, AcsPlan, Action, Conditions, Lockdown, Scope};
+use crate::pci::clear::{AcsPlan, Action, Conditions, Lockdown, Scope};
 use crate::pci::saved::RestoreAction;
 use crate::pci::topology::Topology;
 use crate::pci::tree::Tree;
@@ -63,28 +62,20 @@ fn look(
     then: impl FnOnce(&View<'_>) -> Result<Exit, CliError>,
 ) -> Result<Exit, CliError> {
     let policy = policy_or_default(context)?;
-    let request = acs::request(&policy);
-    let conditions = conditions(&context.root);
-    with_selectors(&policy.devices, |selectors| {
-        let endpoints = request.scope == Scope::All;
-        let functions = functions(
-            &context.root,
-            &Depth::Acs {
-                selectors,
-                endpoints,
-            },
-        )?;
-        let tree = Tree::build(&functions);
-        let topology = Topology::of(&tree, selectors);
-        let plan = clear::plan(&tree, &topology, request, conditions);
-        then(&View {
-            tree: &tree,
-            topology: &topology,
-            plan: &plan,
-            scope: request.scope,
-            conditions,
-        })
-    })
+    let scope = acs::request(&policy).scope;
+    acs::decide(
+        &context.root,
+        &policy,
+        |tree, topology, plan, conditions| {
+            then(&View {
+                tree,
+                topology,
+                plan,
+                scope,
+                conditions,
+            })
+        },
+    )?
 }
 
 fn show(context: &Context, view: &View<'_>, check: bool) -> Result<Exit, CliError> {

@@ -1,0 +1,47 @@
+//! Somebody holds a block lock against the reboot.
+
+use gdr_tests::machine::{Error, agent_image};
+
+use crate::common::*;
+use crate::policy::{CAN_BE_MET, policy};
+
+#[test]
+fn a_block_lock_is_respected_and_the_request_outlives_it() -> Result<(), Error> {
+    let Some(image) = agent_image("denied")? else {
+        return Ok(());
+    };
+    let (mut machine, _) = ready(&image, "denied", &policy("[]", CAN_BE_MET))?;
+    let old_line = cmdline(&mut machine)?;
+    machine.ok(
+        "systemd-run --unit=hold systemd-inhibit --what=shutdown --mode=block --who=backup --why='tape is running' sleep infinity
+         for i in $(seq 60); do systemd-inhibit --list --no-legend | grep -q backup && exit 0; sleep 1; done; exit 1",
+    )?;
+
+    let apply = machine.agent("apply --reboot")?;
+    assert_eq!(
+        apply.status, 8,
+        "staged, the reboot is outstanding: {}",
+        apply.stderr
+    );
+    let status = machine.agent("status")?;
+    assert_eq!(status.text("state"), "REBOOT_REQUESTED", "{}", status.json);
+    assert!(
+        status.json.to_string().contains("backup"),
+        "it says who: {}",
+        status.json
+    );
+    assert_not_armed(&mut machine)?;
+
+    // A person reboots past the lock. That is not the granted reboot, so it is not the trial.
+    machine.reboot()?;
+    assert_eq!(cmdline(&mut machine)?, old_line);
+    assert_not_armed(&mut machine)?;
+
+    // The lock went with the boot that it was held in. Nobody asks but the agent's own timer.
+    machine.wait_for_boot()?;
+    let trial = cmdline(&mut machine)?;
+    assert!(has(&trial, "gdr.txn"), "{trial:?}");
+    wait_for_state(&mut machine, &["COMMITTED", "IDLE"])?;
+    assert_healthy(&mut machine)?;
+    keep_journal(&mut machine)
+}
