@@ -1,4 +1,4 @@
-//! PCI configuration space of one function, and the small attribute files beside it.
+//! PCI configuration space of one function.
 //!
 //! Every write is a read-modify-write of one 16-bit register, read back afterwards; two bytes are
 //! written and no more.
@@ -87,37 +87,31 @@ pub struct Written {
 #[derive(Debug)]
 pub struct ConfigFile {
     fd: OwnedFd,
-    /// As on the node.
-    path: String,
+    /// As the caller's file system names it.
     outside: PathBuf,
 }
 
 impl ConfigFile {
-    /// Opens a function's configuration space for reading. `directory` is its directory, as on the
-    /// node.
-    ///
-    /// # Errors
-    /// It is not there, or may not be read.
-    pub fn open(root: &Root, directory: &str) -> Result<Self, SysError> {
-        Self::open_with(root, directory, OFlags::RDONLY)
-    }
-
     /// Opens a function's configuration space for writing.
     ///
     /// # Errors
-    /// As [`ConfigFile::open`]; on the running system also when it is not a file of sysfs.
+    /// It is not there, or may not be written; on the running system also when it is not a file of
+    /// sysfs.
     pub fn open_writable(root: &Root, bdf: Bdf) -> Result<Self, ConfigError> {
-        let directory = format!("{DEVICES}/{bdf}");
-        let file = Self::open_with(root, &directory, OFlags::RDWR).map_err(|error| {
+        let path = format!("{DEVICES}/{bdf}/config");
+        let outside = root.outside(&path);
+        let flags = OFlags::RDWR | OFlags::NONBLOCK;
+        let fd = root.open_file(&path, flags, "open").map_err(|error| {
             if error.is_not_found() {
                 ConfigError::Vanished {
-                    path: root.outside(&directory),
+                    path: outside.clone(),
                 }
             } else {
                 error.into()
             }
         })?;
-        let kind = rustix::fs::fstatfs(&file.fd).map_err(|e| root.error("open", &file.path, e))?;
+        let file = Self::regular(fd, outside)?;
+        let kind = rustix::fs::fstatfs(&file.fd).map_err(|e| file.error("open", e))?;
         if root.is_live() && kind.f_type != SYSFS {
             let why = "it is not a file of sysfs".to_owned();
             return Err(SysError::Refused {
@@ -130,20 +124,19 @@ impl ConfigFile {
         Ok(file)
     }
 
-    fn open_with(root: &Root, directory: &str, access: OFlags) -> Result<Self, SysError> {
-        let path = format!("{directory}/config");
-        let fd = root.open_file(&path, access | OFlags::NONBLOCK, "open")?;
-        let outside = root.outside(&path);
-        let stat = rustix::fs::fstat(&fd).map_err(|e| root.error("open", &path, e))?;
+    /// Takes an open file after making sure that it is a regular one.
+    pub(super) fn regular(fd: OwnedFd, outside: PathBuf) -> Result<Self, SysError> {
+        let file = Self { fd, outside };
+        let stat = rustix::fs::fstat(&file.fd).map_err(|e| file.error("open", e))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             let why = "it is not a regular file".to_owned();
             return Err(SysError::Refused {
                 action: "read",
-                path: outside,
+                path: file.outside,
                 why,
             });
         }
-        Ok(Self { fd, path, outside })
+        Ok(file)
     }
 
     fn error(&self, action: &'static str, source: Errno) -> SysError {
@@ -257,33 +250,5 @@ impl ConfigFile {
                 Err(error) => return Err(self.error("write", error).into()),
             }
         }
-    }
-}
-
-/// Reads a small attribute file into `buffer` with as few system calls as that takes; `None` when it
-/// is not there. What is longer than 4096 bytes is cut: attributes of sysfs are one page at most.
-///
-/// # Errors
-/// It cannot be opened or read.
-pub fn attribute<'b>(
-    root: &Root,
-    path: &str,
-    buffer: &'b mut [u8; 4096],
-) -> Result<Option<&'b [u8]>, SysError> {
-    let fd = match root.open_file(path, OFlags::RDONLY | OFlags::NONBLOCK, "read") {
-        Ok(fd) => fd,
-        Err(error)
-            if error.is_not_found() || error.errno() == Some(Errno::NOTDIR.raw_os_error()) =>
-        {
-            return Ok(None);
-        }
-        Err(error) => return Err(error),
-    };
-    loop {
-        return match rustix::io::read(&fd, &mut buffer[..]) {
-            Ok(length) => Ok(Some(buffer.get(..length).unwrap_or_default())),
-            Err(Errno::INTR) => continue,
-            Err(error) => Err(root.error("read", path, error)),
-        };
     }
 }
