@@ -91,6 +91,38 @@ pub struct ConfigFile {
     outside: PathBuf,
 }
 
+/// How changing a register can fail.
+#[derive(Debug, PartialEq, Eq)]
+enum Change<E> {
+    Failed(E),
+    Vanished,
+    DidNotStick { wanted: u16, found: u16 },
+}
+
+/// Sets the bits of `mask` in a register that holds `old`, and reads it back.
+fn change<E>(
+    old: u16,
+    mask: u16,
+    value: u16,
+    read: impl Fn() -> Result<u16, E>,
+    write: impl FnOnce(u16) -> Result<(), E>,
+) -> Result<Written, Change<E>> {
+    let wanted = (old & !mask) | (value & mask);
+    if wanted == old {
+        return Ok(Written { old, new: old });
+    }
+    write(wanted).map_err(Change::Failed)?;
+    let found = read().map_err(Change::Failed)?;
+    // A device that fell off the bus takes every write and reads as all ones.
+    if found == u16::MAX && wanted != u16::MAX {
+        return Err(Change::Vanished);
+    }
+    if found & mask != wanted & mask {
+        return Err(Change::DidNotStick { wanted, found });
+    }
+    Ok(Written { old, new: found })
+}
+
 impl ConfigFile {
     /// Opens a function's configuration space for writing.
     ///
@@ -200,27 +232,19 @@ impl ConfigFile {
                 path: self.outside.clone(),
             });
         }
-        let wanted = (old & !mask) | (value & mask);
-        if wanted == old {
-            return Ok(Written { old, new: old });
-        }
-        self.write(at, wanted)?;
-        let new = self.word(at)?.ok_or_else(short)?;
-        if new == u16::MAX && wanted != u16::MAX {
-            return Err(ConfigError::Vanished {
+        let read = || self.word(at)?.ok_or_else(short);
+        change(old, mask, value, read, |word| self.write(at, word)).map_err(|error| match error {
+            Change::Failed(error) => error,
+            Change::Vanished => ConfigError::Vanished {
                 path: self.outside.clone(),
-            });
-        }
-        if new & mask != wanted & mask {
-            let path = self.outside.clone();
-            return Err(ConfigError::DidNotStick {
-                path,
+            },
+            Change::DidNotStick { wanted, found } => ConfigError::DidNotStick {
+                path: self.outside.clone(),
                 offset: at,
                 wanted,
-                found: new,
-            });
-        }
-        Ok(Written { old, new })
+                found,
+            },
+        })
     }
 
     fn write(&self, offset: u16, value: u16) -> Result<(), ConfigError> {
@@ -250,5 +274,70 @@ impl ConfigFile {
                 Err(error) => return Err(self.error("write", error).into()),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// A register that takes a write as `take(old, written)` says.
+    fn device(old: u16, take: impl Fn(u16, u16) -> u16) -> Result<Written, Change<()>> {
+        let register = Cell::new(old);
+        change(
+            old,
+            0x2c,
+            0,
+            || Ok(register.get()),
+            |word| {
+                register.set(take(register.get(), word));
+                Ok(())
+            },
+        )
+    }
+
+    #[test]
+    fn what_the_device_does_with_the_write_is_what_counts() {
+        assert_eq!(
+            device(0x1d, |_, word| word),
+            Ok(Written {
+                old: 0x1d,
+                new: 0x11
+            })
+        );
+        let ignored = Change::DidNotStick {
+            wanted: 0x11,
+            found: 0x1d,
+        };
+        assert_eq!(device(0x1d, |old, _| old), Err(ignored));
+        let half = Change::DidNotStick {
+            wanted: 0x11,
+            found: 0x15,
+        };
+        assert_eq!(device(0x1d, |_, word| word | 0x04), Err(half));
+        assert_eq!(device(0x1d, |_, _| 0xffff), Err(Change::Vanished));
+        // Bits outside the mask may change under our hands: they were not asked for.
+        assert_eq!(
+            device(0x1d, |_, word| word | 0x40),
+            Ok(Written {
+                old: 0x1d,
+                new: 0x51
+            })
+        );
+    }
+
+    #[test]
+    fn nothing_is_written_when_the_bits_are_as_they_should_be() {
+        let unused = |_| -> Result<(), &str> { Err("written") };
+        let same = change(0x11, 0x2c, 0, || Ok(0), unused);
+        assert_eq!(
+            same,
+            Ok(Written {
+                old: 0x11,
+                new: 0x11
+            })
+        );
     }
 }

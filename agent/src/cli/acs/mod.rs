@@ -79,17 +79,19 @@ fn look(
 }
 
 fn show(context: &Context, view: &View<'_>, check: bool) -> Result<Exit, CliError> {
-    let output = Output::of("show", view);
+    let mut output = Output::of("show", view);
+    if unread(view) && context.root.is_live() && !rustix::process::geteuid().is_root() {
+        output.note("only root can read extended configuration space, where ACS is");
+    }
     context.out.result(&output, || {
-        let mut text = crate::pci::render::acs_table(view.plan, view.topology, styles());
-        text.push_str(&output.summary());
-        text
+        crate::pci::render::acs_table(view.plan, view.topology, styles())
+            + &output.summary(styles())
     })?;
     let exit = |any: &dyn Fn(Action) -> bool| view.plan.ports.iter().any(|port| any(port.action));
     Ok(match check {
         true if exit(&|action| matches!(action, Action::Clear | Action::Refused)) => Exit::Pending,
         true if redirected_in_spite_of_the_mask(view) => Exit::Pending,
-        true if exit(&|action| action == Action::Unknown) => Exit::Person,
+        true if unread(view) => Exit::Person,
         _ => Exit::Done,
     })
 }
@@ -118,11 +120,17 @@ fn clear(context: &Context, view: &View<'_>) -> Result<Exit, CliError> {
     print(context, &output)?;
     Ok(if !output.refusals.is_empty() {
         Exit::Unsafe
-    } else if output.failed() {
+    } else if output.failed() || unread(view) {
         Exit::Person
     } else {
         Exit::Done
     })
+}
+
+/// A port that should be clear, and of which nobody knows.
+fn unread(view: &View<'_>) -> bool {
+    let mut ports = view.plan.ports.iter();
+    ports.any(|port| port.action == Action::Unknown)
 }
 
 fn restore(context: &Context, view: &View<'_>) -> Result<Exit, CliError> {

@@ -208,7 +208,25 @@ impl Output {
         self.ports.iter().any(|port| port.error.is_some())
     }
 
-    pub(super) fn summary(&self) -> String {
+    pub(super) fn note(&mut self, text: &str) {
+        self.notes.push(text.to_owned());
+    }
+
+    /// Refusals and notes.
+    fn remarks(&self, styles: Styles) -> String {
+        let mut text = String::new();
+        for refusal in &self.refusals {
+            let id = paint(styles.bad, &refusal.id);
+            let _ = writeln!(text, "\n{id}: {}\n  instead: {}", refusal.text, refusal.fix);
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "\nnote: {note}");
+        }
+        text
+    }
+
+    /// What follows the table of `show`.
+    pub(super) fn summary(&self, styles: Styles) -> String {
         let PathCount {
             total,
             direct,
@@ -216,7 +234,8 @@ impl Output {
             unknown,
         } = self.paths;
         format!(
-            "\n{total} GPU-NIC path(s): {direct} direct, {redirected} redirected by ACS, {unknown} unknown\n"
+            "\n{total} GPU-NIC path(s): {direct} direct, {redirected} redirected by ACS, {unknown} unknown\n{}",
+            self.remarks(styles)
         )
     }
 
@@ -228,7 +247,7 @@ impl Output {
             let line = match (&port.error, port.written, port.action.as_str()) {
                 (Some(error), ..) => paint(styles.bad, &format!("failed: {}", error.message)),
                 (None, true, _) => paint(styles.good, &format!("{from} -> {to}")),
-                (None, false, "refused" | "unknown" | "other-device" | "gone" | "left-alone") => {
+                (None, false, "unknown" | "other-device" | "gone" | "left-alone") => {
                     paint(styles.warn, &format!("{}: {}", port.action, port.reason))
                 }
                 _ => continue,
@@ -246,15 +265,7 @@ impl Output {
             1 => writeln!(text, "1 port {done}."),
             _ => writeln!(text, "{written} ports {done}."),
         };
-        for Refusal {
-            id, text: why, fix, ..
-        } in &self.refusals
-        {
-            let _ = writeln!(text, "\n{}: {why}\n  instead: {fix}", paint(styles.bad, id));
-        }
-        for note in &self.notes {
-            let _ = writeln!(text, "note: {note}");
-        }
+        text.push_str(&self.remarks(styles));
         text
     }
 }
