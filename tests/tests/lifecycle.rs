@@ -5,6 +5,7 @@
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "a test looks at the machine from outside"
 )]
 
@@ -227,4 +228,97 @@ fn json_is_what_the_published_schemas_say() {
     check(&node.json(&["status"], 0));
     check(&node.json(&["verify"], 0));
     check(&node.json(&["rollback"], 8));
+}
+
+#[test]
+fn the_first_boot_of_a_baked_image_is_the_trial() {
+    let node = Node::new(&NodeSpec::default());
+    // An image has never booted.
+    for path in ["proc/cmdline", "proc/sys/kernel/random/boot_id"] {
+        std::fs::remove_file(node.path().join(path)).unwrap();
+    }
+    assert_eq!(
+        node.json(&["apply", "--bake"], 8)["status"]["state"],
+        "ARMED"
+    );
+    node.reboot_without_arming();
+    assert_eq!(node.json(&["status"], 0)["state"], "COMMITTED");
+    assert!(node.cmdline().contains("iommu=pt"));
+}
+
+#[test]
+fn an_argument_that_the_policy_names_no_more_goes_again() {
+    let node = Node::new(&NodeSpec::default());
+    let plain = String::from_utf8(node.read("etc/gdr-agent/policy.toml")).unwrap();
+    let more = plain.replace(
+        "[kernel]\n",
+        "[kernel]\nset = [\"pci=realloc=off\"]\nremove = [\"quiet\"]\n",
+    );
+    for (policy, has, quiet) in [(&more, true, false), (&plain, false, false)] {
+        node.write("etc/gdr-agent/policy.toml", policy.as_bytes());
+        node.json(&["apply", "--reboot"], 8);
+        node.reboot(Reboot::default());
+        assert_eq!(node.json(&["status"], 0)["state"], "COMMITTED");
+        node.reboot(Reboot::default());
+        assert_eq!(
+            node.cmdline().contains("pci=realloc=off"),
+            has,
+            "{}",
+            node.cmdline()
+        );
+        // What was there before the first policy and was removed by it is not the agent's to invent again.
+        assert_eq!(
+            node.cmdline().contains("quiet"),
+            quiet,
+            "{}",
+            node.cmdline()
+        );
+        assert!(node.cmdline().contains("iommu=pt"));
+        assert_eq!(node.json(&["apply"], 0)["changed"], false);
+    }
+}
+
+#[test]
+fn the_way_is_gone_again_from_wherever_the_power_is_cut() {
+    // The journal holds whole records or none, so a cut is a boot that finds the node as one of its
+    // records left it: each prefix of them is tried.
+    let node = Node::new(&NodeSpec::default());
+    let before = fingerprint(node.path());
+    node.json(&["apply", "--reboot"], 8);
+    let tx = std::fs::read_dir(node.path().join("var/lib/gdr-agent/tx"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let mut records: Vec<_> = std::fs::read_dir(&tx)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|x| x == "rec"))
+        .collect();
+    records.sort();
+    assert!(records.len() >= 4, "{records:?}");
+    while records.len() > 1 {
+        std::fs::remove_file(records.pop().unwrap()).unwrap();
+        let copy = tempfile::tempdir().unwrap();
+        let status = std::process::Command::new("cp")
+            .arg("-a")
+            .arg(format!("{}/.", node.path().display()))
+            .arg(copy.path())
+            .status();
+        assert!(status.unwrap().success());
+        let cut = Node::at(copy.path().to_path_buf());
+        cut.reboot_without_arming();
+        for _ in 0..3 {
+            cut.run(&["boot", "reconcile"]);
+            cut.reboot(Reboot::default());
+        }
+        let state = cut.run(&["--format", "json", "status"]);
+        let state: serde_json::Value = serde_json::from_slice(&state.stdout).unwrap();
+        match state["state"].as_str().unwrap() {
+            "COMMITTED" => assert!(cut.cmdline().contains("iommu=pt")),
+            "ROLLED_BACK" => assert_eq!(fingerprint(cut.path()), before),
+            other => panic!("{} records: {other}", records.len()),
+        }
+    }
 }

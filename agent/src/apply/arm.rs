@@ -84,7 +84,7 @@ impl Engine<'_> {
     }
 }
 
-fn grub_dir(root: &Root) -> Result<String, SysError> {
+pub(super) fn grub_dir(root: &Root) -> Result<String, SysError> {
     for dir in ["/boot/grub", "/boot/grub2"] {
         if root.stat(&format!("{dir}/grub.cfg"))?.is_some()
             || root.stat(&format!("{dir}/grubenv"))?.is_some()

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::arm::grub_dir;
 use super::engine::{Engine, EngineError};
 use crate::facts::Facts;
 use crate::journal::{DIR, Image, Intent, image_of};
@@ -92,18 +93,18 @@ impl Engine<'_> {
 
     /// Takes our block out of custom.cfg, whatever else is in it by now.
     pub(super) fn remove_hook(&mut self) -> Result<(), EngineError> {
-        let intents = self.record()?.work.intents.clone();
-        let Some(intent) = intents.iter().find(|i| i.path.ends_with("/custom.cfg")) else {
-            return Ok(());
-        };
-        self.put_back(intent)?;
-        let Some(text) = self.root.read_if_there(&intent.path)? else {
+        let path = format!("{}/custom.cfg", grub_dir(self.root)?);
+        let intents = &self.record()?.work.intents;
+        if let Some(intent) = intents.iter().find(|i| i.path == path).cloned() {
+            self.put_back(&intent)?;
+        }
+        let Some(text) = self.root.read_if_there(&path)? else {
             return Ok(());
         };
         match plan::without_hook(&text) {
             Some(rest) if rest == text => {}
-            Some(rest) => boot_write::replace(self.root, &intent.path, &rest, None)?,
-            None => boot_write::remove(self.root, &intent.path)?,
+            Some(rest) => boot_write::replace(self.root, &path, &rest, None)?,
+            None => boot_write::remove(self.root, &path)?,
         }
         Ok(())
     }

@@ -8,6 +8,7 @@
 )]
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -126,9 +127,9 @@ impl Node {
     }
 }
 
-/// Path to content of everything that a person would miss: what the kernel makes and the agent's own
+/// Path to owner, mode and hash of everything that a person would miss: what the kernel makes and the agent's own
 /// state are left out.
-pub fn fingerprint(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub fn fingerprint(root: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut todo = vec![root.to_path_buf()];
     while let Some(dir) = todo.pop() {
@@ -146,10 +147,13 @@ pub fn fingerprint(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
                 todo.push(path);
             } else if meta.is_file() {
                 use std::os::unix::fs::MetadataExt;
-                let mut bytes =
-                    format!("{:o} {}:{} ", meta.mode(), meta.uid(), meta.gid()).into_bytes();
-                bytes.extend(std::fs::read(&path).unwrap());
-                found.insert(inside, bytes);
+                let mut hash = std::hash::DefaultHasher::new();
+                std::fs::read(&path).unwrap().hash(&mut hash);
+                let owner = format!("{:o} {}:{}", meta.mode(), meta.uid(), meta.gid());
+                found.insert(
+                    inside,
+                    format!("{owner} {} {:016x}", meta.len(), hash.finish()),
+                );
             }
         }
     }
