@@ -1,10 +1,13 @@
 //! Clearing and restoring ACS redirection on a machine: read, decide, save the old words, write,
 //! read back. The decisions are [`crate::pci::clear`]'s and [`crate::pci::saved`]'s.
 
-use gdr_policy::{AcsScope, Policy};
+use gdr_policy::{AcsScope, Devices, Policy, Selector};
 
-use crate::pci::clear::{AcsPlan, Request, Scope};
+use crate::facts::pci::{Depth, conditions, functions};
+use crate::pci::clear::{self, AcsPlan, Conditions, Request, Scope};
 use crate::pci::saved::{self, RestoreAction, RestoreDecision, Saved};
+use crate::pci::select::Selectors;
+use crate::pci::topology::Topology;
 use crate::pci::tree::Tree;
 use crate::pci::{Bdf, acs};
 use crate::sys::pci_config::{ConfigError, ConfigFile, DEVICES};
@@ -56,6 +59,46 @@ pub fn request(policy: &Policy) -> Request {
             .iter()
             .fold(0, |mask, bit| mask | bit.mask()),
     }
+}
+
+/// Reads the ports as far as a policy's decision about ACS needs it, and lends what was decided.
+///
+/// # Errors
+/// The PCI functions cannot be listed.
+pub fn decide<T>(
+    root: &Root,
+    policy: &Policy,
+    then: impl FnOnce(&Tree<'_>, &Topology, &AcsPlan, Conditions) -> T,
+) -> Result<T, SysError> {
+    let request = request(policy);
+    let conditions = conditions(root);
+    with_selectors(&policy.devices, |selectors| {
+        let endpoints = request.scope == Scope::All;
+        let functions = functions(
+            root,
+            &Depth::Acs {
+                selectors,
+                endpoints,
+            },
+        )?;
+        let tree = Tree::build(&functions);
+        let topology = Topology::of(&tree, selectors);
+        let plan = clear::plan(&tree, &topology, request, conditions);
+        Ok(then(&tree, &topology, &plan, conditions))
+    })
+}
+
+/// Lends a policy's selectors to `use_them`.
+pub fn with_selectors<T>(devices: &Devices, use_them: impl FnOnce(Selectors<'_>) -> T) -> T {
+    let any = |list: &[Selector], vendor, device, class| {
+        list.iter().any(|s| s.matches(vendor, device, class))
+    };
+    let gpu = |vendor, device, class| any(&devices.gpu, vendor, device, class);
+    let nic = |vendor, device, class| any(&devices.nic, vendor, device, class);
+    use_them(Selectors {
+        gpu: &gpu,
+        nic: &nic,
+    })
 }
 
 /// Clears the ports that a plan names. Their old words are on disk before the first write. A port

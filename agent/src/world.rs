@@ -1,13 +1,13 @@
 //! Everything that was read, held together, so that plan, checks and reports see the same instant.
 
-use gdr_policy::{AcsScope, Policy, Selector};
+use gdr_policy::{AcsScope, Policy};
 
+use crate::acs::with_selectors;
 use crate::checks::{self, Check};
 use crate::facts::Facts;
-use crate::facts::pci::{Depth, functions};
+use crate::facts::pci::{Depth, conditions, functions};
 use crate::pci::RawFunction;
-use crate::pci::clear::{self, AcsPlan, Conditions, Lockdown};
-use crate::pci::select::Selectors;
+use crate::pci::clear::{self, AcsPlan, Conditions};
 use crate::pci::topology::Topology;
 use crate::pci::tree::Tree;
 use crate::plan::{self, Plan};
@@ -21,6 +21,8 @@ pub struct World {
     pub facts: Facts,
     /// PCI functions.
     pub functions: Vec<RawFunction>,
+    /// What the platform says about writing ACS.
+    pub conditions: Conditions,
     /// The policy that boots keep.
     pub committed: Option<Committed>,
     /// The policies that failed.
@@ -33,17 +35,17 @@ impl World {
     /// # Errors
     /// A state file of the agent is there and cannot be used, or the PCI functions cannot be listed.
     pub fn read(root: &Root, policy: &Policy) -> Result<Self, StateError> {
-        let (gpu, nic) = (matcher(&policy.devices.gpu), matcher(&policy.devices.nic));
-        let depth = match policy.acs.scope {
-            AcsScope::All => Depth::Everything,
-            _ => Depth::Topology(Selectors {
-                gpu: &gpu,
-                nic: &nic,
-            }),
-        };
+        let functions = with_selectors(&policy.devices, |selectors| {
+            let depth = match policy.acs.scope {
+                AcsScope::All => Depth::Everything,
+                _ => Depth::Topology(selectors),
+            };
+            functions(root, &depth)
+        })?;
         Ok(Self {
             facts: Facts::read(root),
-            functions: functions(root, &depth)?,
+            functions,
+            conditions: conditions(root),
             committed: state::committed(root)?,
             quarantine: state::quarantine(root)?,
         })
@@ -59,12 +61,7 @@ impl World {
     #[must_use]
     pub fn acs(&self, policy: &Policy) -> AcsPlan {
         self.with_tree(policy, |tree, topology| {
-            clear::plan(
-                tree,
-                topology,
-                crate::acs::request(policy),
-                self.conditions(),
-            )
+            clear::plan(tree, topology, crate::acs::request(policy), self.conditions)
         })
     }
 
@@ -107,42 +104,7 @@ impl World {
         use_it: impl FnOnce(&Tree<'_>, &Topology) -> T,
     ) -> T {
         let tree = Tree::build(&self.functions);
-        let (gpu, nic) = (matcher(&policy.devices.gpu), matcher(&policy.devices.nic));
-        let topology = Topology::of(
-            &tree,
-            Selectors {
-                gpu: &gpu,
-                nic: &nic,
-            },
-        );
+        let topology = with_selectors(&policy.devices, |selectors| Topology::of(&tree, selectors));
         use_it(&tree, &topology)
     }
-
-    /// What the platform says about writing ACS.
-    #[must_use]
-    pub fn conditions(&self) -> Conditions {
-        let virtualisation = &self.facts.virtualisation;
-        Conditions {
-            in_vm: virtualisation.get().map(Option::is_some),
-            lockdown: match (
-                &self.facts.security.lockdown.value,
-                &self.facts.security.lockdown.unknown,
-            ) {
-                (Some(mode), _) => match mode.as_str() {
-                    "none" => Lockdown::None,
-                    "integrity" => Lockdown::Integrity,
-                    "confidentiality" => Lockdown::Confidentiality,
-                    _ => Lockdown::Unknown,
-                },
-                // A kernel without the lockdown module forbids nothing.
-                (None, None) => Lockdown::None,
-                (None, Some(_)) => Lockdown::Unknown,
-            },
-            live: self.facts.live,
-        }
-    }
-}
-
-fn matcher(selectors: &[Selector]) -> impl Fn(u16, u16, u16) -> bool {
-    |vendor, device, class| selectors.iter().any(|s| s.matches(vendor, device, class))
 }

@@ -9,7 +9,7 @@
 
 mod pci_support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gdr_agent::pci::clear::{AcsPlan, Action, Conditions, Lockdown, Request, Scope, plan};
 use gdr_agent::pci::select::Selectors;
@@ -63,6 +63,28 @@ fn union_of_paths(machine: &Machine) -> BTreeSet<Bdf> {
         }
     }
     union
+}
+
+/// The random machines are worth something only if they hold every case.
+#[test]
+fn random_machines_hold_every_kind_of_path_and_every_verdict() {
+    let mut seen: BTreeMap<(&str, Option<bool>), u32> = BTreeMap::new();
+    for seed in 0..300_u32 {
+        let choices: Vec<u8> = pci_support::noise(seed).take(300).collect();
+        let machine = Machine::random(&choices, false);
+        for gpu in machine.of_kind(Kind::Gpu) {
+            for nic in machine.of_kind(Kind::Nic) {
+                let (kind, ports) = machine.judge(gpu, nic);
+                *seen.entry((kind, verdict(&machine, &ports))).or_default() += 1;
+            }
+        }
+    }
+    for kind in ["PIX", "PXB", "PHB", "NODE", "SYS"] {
+        for verdict in [Some(true), Some(false), None] {
+            let count = seen.get(&(kind, verdict)).copied().unwrap_or(0);
+            assert!(count >= 5, "{kind} {verdict:?}: {count} of {seen:?}");
+        }
+    }
 }
 
 proptest! {

@@ -206,9 +206,7 @@ fn agrees_on_a_made_up_machine() {
     if !have("lspci") {
         return;
     }
-    let choices: Vec<u8> = (0..400_u32)
-        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
-        .collect();
+    let choices: Vec<u8> = pci_support::noise(7).take(400).collect();
     let machine = Machine::random(&choices, false);
     let spaces: Vec<(Bdf, Vec<u8>)> = machine
         .all

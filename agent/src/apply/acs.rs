@@ -41,16 +41,14 @@ pub fn early(root: &Root, trial: Option<&Policy>) -> Result<Vec<String>, EngineE
     let Some(policy) = trial.or(committed.as_ref()) else {
         return Ok(Vec::new());
     };
-    let world = World::read(root, policy)?;
-    let plan = world.acs(policy);
-    let mut lines: Vec<String> = plan
-        .refusals
+    let (refusals, outcomes) = acs::decide(root, policy, |tree, _, plan, _| {
+        (plan.refusals.clone(), acs::clear(root, tree, plan))
+    })?;
+    let mut lines: Vec<String> = refusals
         .iter()
         .map(|r| format!("{}: {}; {}", r.id, r.text, r.fix))
         .collect();
-    let outcomes = world
-        .with_tree(policy, |tree, _| acs::clear(root, tree, &plan))
-        .map_err(failed)?;
+    let outcomes = outcomes.map_err(failed)?;
     lines.extend(outcomes.into_iter().map(|o| match o.result {
         Ok(now) => format!(
             "{}: ACS redirection cleared, control word {now:#06x}",

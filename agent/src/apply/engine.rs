@@ -13,7 +13,7 @@ use crate::sys::{Root, SysError, clock, lock, process};
 use crate::world::World;
 
 /// The lock file: one agent at a time.
-const LOCK: &str = "/var/lib/gdr-agent/lock";
+pub const LOCK: &str = "/var/lib/gdr-agent/lock";
 
 /// Something that stops the agent itself, rather than a transaction.
 #[derive(Debug, thiserror::Error)]

@@ -11,4 +11,4 @@ mod undo;
 
 pub use acs::early as early_acs;
 pub use arm::read_env;
-pub use engine::{Engine, EngineError, boot_id, can_ask};
+pub use engine::{Engine, EngineError, LOCK, boot_id, can_ask};

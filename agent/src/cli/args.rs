@@ -71,6 +71,11 @@ pub enum Verb {
     Verify,
     /// Undo the last transaction.
     Rollback,
+    /// Print GPUs, NICs, the bridges between them, and what ACS does to each path.
+    Topology,
+    /// Show, clear or put back the ACS bits of the ports on GPU-NIC paths.
+    #[command(subcommand)]
+    Acs(super::acs::Verb),
     /// Print for each boot entry the arguments that it will boot with.
     Cmdline,
     /// Print the JSON schemas of all JSON output.

@@ -176,22 +176,26 @@ fn deadline(context: &Context) -> Result<Exit, CliError> {
 }
 
 fn reconcile(context: &Context) -> Result<Exit, CliError> {
-    for line in apply::early_acs(&context.root, None)? {
-        tracing::warn!("{line}");
-    }
-    let Some(record) = status::last(&context.root)?.filter(|r| !r.txn.state.is_final()) else {
+    acs(context)?;
+    if status::last(&context.root)?.is_none_or(|r| r.txn.state.is_final()) {
         return Ok(Exit::Done);
-    };
+    }
     let mut engine = match Engine::open(&context.root, "boot reconcile") {
         Ok(engine) => engine,
         // Somebody is at work; the next run comes soon.
         Err(EngineError::Sys(SysError::Locked { .. })) => return Ok(Exit::Done),
         Err(e) => return Err(e.into()),
     };
+    let Some(record) = engine.last().cloned() else {
+        return Ok(Exit::Done);
+    };
     let lasting = clock::unix_now().saturating_sub(record.time) > GRANT_LASTS;
     let asked = record.work.policy.reboot.coordinator != gdr_policy::Coordinator::None;
     match record.txn.state {
-        State::RebootRequested => engine.send(Event::RebootWanted)?,
+        // Staged with leave to reboot: the machine went down before the wish was recorded.
+        State::RebootRequested | State::Staged if record.txn.ready && record.txn.budget.allowed => {
+            engine.send(Event::RebootWanted)?;
+        }
         State::RollingBack if record.txn.granted && !lasting => {}
         State::RollingBack
             if record.txn.granted && asked && context.root.is_live() && nothing_pending() =>

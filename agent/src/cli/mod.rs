@@ -1,5 +1,6 @@
 //! The command line: one file per verb.
 
+mod acs;
 mod apply;
 mod args;
 mod boot;
@@ -14,6 +15,7 @@ mod policy;
 mod rollback;
 mod schema;
 mod status;
+mod topology;
 mod verify;
 
 use std::process::ExitCode;
@@ -84,6 +86,8 @@ fn run(args: Args, out: Out) -> Result<Exit, CliError> {
         Verb::Status => status::run(&context),
         Verb::Verify => verify::run(&context),
         Verb::Rollback => rollback::run(&context),
+        Verb::Topology => topology::run(&context),
+        Verb::Acs(verb) => acs::run(&context, &verb),
         Verb::Cmdline => cmdline::run(&context),
         Verb::Schema { name } => schema::run(&context, name.as_deref()),
         Verb::Boot(verb) => boot::run(&context, verb),

@@ -12,6 +12,7 @@ fn make<T: JsonSchema>() -> Schema {
 
 /// Name of the output and its schema.
 pub(super) const SCHEMAS: &[(&str, Make)] = &[
+    ("acs", make::<super::acs::Output>),
     ("apply", make::<super::apply::Output>),
     ("cmdline", make::<super::cmdline::Output>),
     ("facts", make::<super::facts::Output>),
@@ -20,6 +21,7 @@ pub(super) const SCHEMAS: &[(&str, Make)] = &[
     ("policy-check", make::<super::policy::CheckOutput>),
     ("rollback", make::<super::rollback::Output>),
     ("status", make::<super::status::Output>),
+    ("topology", make::<super::topology::Output>),
     ("verify", make::<super::verify::Output>),
 ];
 

@@ -7,8 +7,9 @@
 use crate::pci::clear::{Conditions, Lockdown};
 use crate::pci::config::{self, Ids};
 use crate::pci::select::{Selectors, selects};
-use crate::pci::{Bar, Bdf, ConfigBytes, Link, RawFunction, ReadConfig, Recorder};
-use crate::sys::pci_config::{ConfigFile, DEVICES, attribute};
+use crate::pci::{Bar, Bdf, ConfigBytes, Link, RawFunction, Recorder, walk};
+use crate::sys::pci_config::DEVICES;
+use crate::sys::pci_dir::{FunctionDir, FunctionList};
 use crate::sys::{EntryKind, Root, SysError};
 
 /// How much is read.
@@ -30,7 +31,7 @@ pub enum Depth<'a> {
 /// What is read about one function, from what it is.
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
-    /// Configuration space: header and ACS.
+    /// Configuration space: header and ACS; subsystem ids, as part of a port's identity.
     ports: bool,
     /// Configuration space: PCI Express control and link, ATS.
     details: bool,
@@ -86,16 +87,28 @@ impl Depth<'_> {
 /// # Errors
 /// The directory cannot be listed.
 pub fn functions(root: &Root, depth: &Depth<'_>) -> Result<Vec<RawFunction>, SysError> {
-    let mut reader = Reader {
-        root,
-        buffer: Box::new([0; 4096]),
+    let Some(list) = FunctionList::open(root)? else {
+        return Ok(Vec::new());
     };
+    let mut buffer = Box::new([0; 4096]);
     let mut functions = Vec::new();
     for entry in root.list(DEVICES)? {
         let Ok(bdf) = entry.name.parse::<Bdf>() else {
             continue;
         };
-        functions.push(reader.function(bdf, &entry.name, entry.kind, depth));
+        let mut function = RawFunction::bare(bdf);
+        if entry.kind == EntryKind::Link {
+            function.sysfs_path = list.resolve(&entry.name);
+        }
+        match list.function(&entry.name, function.sysfs_path.as_deref()) {
+            Ok(dir) => Reader {
+                dir,
+                buffer: &mut buffer,
+            }
+            .read(&mut function, depth),
+            Err(error) => function.config = ConfigBytes::failed(error.to_string()),
+        }
+        functions.push(function);
     }
     functions.sort_by_key(|function| function.bdf);
     Ok(functions)
@@ -120,103 +133,72 @@ pub fn conditions(root: &Root) -> Conditions {
     }
 }
 
-struct Reader<'r> {
-    root: &'r Root,
-    buffer: Box<[u8; 4096]>,
+struct Reader<'b> {
+    dir: FunctionDir,
+    buffer: &'b mut [u8; 4096],
 }
 
 impl Reader<'_> {
-    fn function(
-        &mut self,
-        bdf: Bdf,
-        name: &str,
-        kind: EntryKind,
-        depth: &Depth<'_>,
-    ) -> RawFunction {
-        let mut function = RawFunction::bare(bdf);
-        let listed = format!("{DEVICES}/{name}");
-        if kind == EntryKind::Link {
-            let target = self.root.link(&listed).ok().flatten();
-            function.sysfs_path = target.as_deref().and_then(below_sys);
+    fn read(&mut self, function: &mut RawFunction, depth: &Depth<'_>) {
+        self.identify(function);
+        let wanted = depth.wanted(function);
+        if wanted.ports && function.subsystem.is_none() {
+            let vendor = word(self.hex("subsystem_vendor"));
+            let device = word(self.hex("subsystem_device"));
+            function.subsystem = vendor.zip(device).filter(|ids| *ids != (0, 0));
         }
-        // The resolved directory spares the kernel a walk through the link for each file.
-        let directory = match &function.sysfs_path {
-            Some(path) => format!("/sys/{path}"),
-            None => listed,
-        };
-        self.identify(&directory, &mut function);
-        let wanted = depth.wanted(&function);
         if wanted.ports {
-            self.config(&directory, wanted, &mut function);
+            function.config = self.config(wanted);
         }
         if wanted.place {
-            let node = self
-                .text(&directory, "numa_node")
-                .and_then(|text| text.parse().ok());
-            function.numa_node = node;
-            let group = self.link_name(&directory, "iommu_group");
-            function.iommu_group = group.and_then(|name| name.parse().ok());
-            let physical = self.link_name(&directory, "physfn");
-            function.physfn = physical.and_then(|name| name.parse().ok());
+            function.numa_node = self.text("numa_node").and_then(|text| text.parse().ok());
+            function.iommu_group = self
+                .dir
+                .link("iommu_group")
+                .and_then(|name| name.parse().ok());
+            function.physfn = self.dir.link("physfn").and_then(|name| name.parse().ok());
         }
         if wanted.rest {
             function.revision = self
-                .hex(&directory, "revision")
-                .and_then(|r| u8::try_from(r).ok());
-            function.bars = self
-                .text(&directory, "resource")
-                .map(|t| bars(&t))
-                .unwrap_or_default();
-            function.link = self.link(&directory);
+                .hex("revision")
+                .and_then(|number| u8::try_from(number).ok());
+            function.bars = self.text("resource").map(bars).unwrap_or_default();
+            function.link = self.link();
         }
-        function
     }
 
-    fn text(&mut self, directory: &str, file: &str) -> Option<String> {
-        let bytes = attribute(self.root, &format!("{directory}/{file}"), &mut self.buffer);
-        let text = String::from_utf8_lossy(bytes.ok()??).trim().to_owned();
-        Some(text)
+    fn text(&mut self, file: &str) -> Option<&str> {
+        let bytes = self.dir.attribute(file, self.buffer)?;
+        std::str::from_utf8(bytes).ok().map(str::trim)
     }
 
-    fn hex(&mut self, directory: &str, file: &str) -> Option<u32> {
-        let text = self.text(directory, file)?;
-        u32::from_str_radix(text.trim_start_matches("0x"), 16).ok()
+    fn hex(&mut self, file: &str) -> Option<u32> {
+        u32::from_str_radix(self.text(file)?.trim_start_matches("0x"), 16).ok()
     }
 
-    fn link_name(&self, directory: &str, file: &str) -> Option<String> {
-        let target = self.root.link(&format!("{directory}/{file}")).ok()??;
-        target.rsplit('/').next().map(str::to_owned)
-    }
-
-    /// Vendor, device, class, subsystem and driver: from `uevent` where there is one, else from the
-    /// attribute files, else from configuration space.
-    fn identify(&mut self, directory: &str, function: &mut RawFunction) {
-        if let Some(text) = self.text(directory, "uevent") {
-            uevent(&text, function);
+    /// Vendor, device, class and driver: from `uevent` where there is one, else from the attribute
+    /// files, else from configuration space.
+    fn identify(&mut self, function: &mut RawFunction) {
+        if let Some(text) = self.text("uevent") {
+            uevent(text, function);
         }
-        let word = |value: Option<u32>| value.and_then(|value| u16::try_from(value).ok());
         if function.vendor.is_none() || function.device.is_none() {
-            function.vendor = word(self.hex(directory, "vendor"));
-            function.device = word(self.hex(directory, "device"));
-            let vendor = word(self.hex(directory, "subsystem_vendor"));
-            let device = word(self.hex(directory, "subsystem_device"));
-            function.subsystem = vendor.zip(device).filter(|ids| *ids != (0, 0));
+            function.vendor = word(self.hex("vendor"));
+            function.device = word(self.hex("device"));
         }
         if function.class.is_none() {
-            function.class = self.hex(directory, "class");
+            function.class = self.hex("class");
         }
         if function.driver.is_none() {
-            function.driver = self.link_name(directory, "driver");
+            function.driver = self.dir.link("driver");
         }
         if function.vendor.is_none() || function.device.is_none() || function.class.is_none() {
-            self.identify_by_config(directory, function);
+            self.identify_by_config(function);
         }
     }
 
-    fn identify_by_config(&self, directory: &str, function: &mut RawFunction) {
-        let Ok(file) = ConfigFile::open(self.root, directory) else {
-            return;
-        };
+    fn identify_by_config(&self, function: &mut RawFunction) {
+        let Ok(file) = self.dir.config() else { return };
         let mut config = Recorder::new(|at| file.dword(at).map_err(|error| error.to_string()));
         let Ids {
             id,
@@ -229,13 +211,10 @@ impl Reader<'_> {
         function.subsystem = function.subsystem.or(subsystem);
     }
 
-    fn config(&self, directory: &str, wanted: Wanted, function: &mut RawFunction) {
-        let file = match ConfigFile::open(self.root, directory) {
+    fn config(&self, wanted: Wanted) -> ConfigBytes {
+        let file = match self.dir.config() {
             Ok(file) => file,
-            Err(error) => {
-                function.config = ConfigBytes::failed(error.to_string());
-                return;
-            }
+            Err(error) => return ConfigBytes::failed(error.to_string()),
         };
         let mut config = Recorder::new(|at| file.dword(at).map_err(|error| error.to_string()));
         // The answers are not looked at here: the recording keeps every dword that they took, and
@@ -243,48 +222,31 @@ impl Reader<'_> {
         let _ = config::header(&mut config);
         if wanted.details {
             let _ = config::express(&mut config);
-            let _ = crate::pci::walk::extended(&mut config, None);
+            let _ = walk::extended(&mut config, None);
             let _ = config::ats(&mut config);
         } else {
             let _ = config::port_type(&mut config);
         }
         let _ = config::acs(&mut config);
-        if wanted.rest {
-            // Subsystem ids and interrupt line, for completeness.
-            let _ = config.dword(0x2c);
-        }
-        function.config = config.finish();
+        config.finish()
     }
 
-    fn link(&mut self, directory: &str) -> Link {
-        let width = |text: Option<String>| text.and_then(|text| text.parse().ok());
+    fn link(&mut self) -> Link {
         Link {
-            current_speed: self.text(directory, "current_link_speed"),
-            current_width: width(self.text(directory, "current_link_width")),
-            max_speed: self.text(directory, "max_link_speed"),
-            max_width: width(self.text(directory, "max_link_width")),
+            current_speed: self.text("current_link_speed").map(str::to_owned),
+            current_width: self
+                .text("current_link_width")
+                .and_then(|text| text.parse().ok()),
+            max_speed: self.text("max_link_speed").map(str::to_owned),
+            max_width: self
+                .text("max_link_width")
+                .and_then(|text| text.parse().ok()),
         }
     }
 }
 
-/// Where a link in `/sys/bus/pci/devices` leads, relative to `/sys`; `None` when that is outside.
-fn below_sys(target: &str) -> Option<String> {
-    let path = match target.strip_prefix("/sys/") {
-        Some(rest) => rest.to_owned(),
-        None if target.starts_with('/') => return None,
-        None => format!("bus/pci/devices/{target}"),
-    };
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop()?;
-            }
-            _ => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
+fn word(value: Option<u32>) -> Option<u16> {
+    value.and_then(|value| u16::try_from(value).ok())
 }
 
 /// `PCI_CLASS=30200`, `PCI_ID=10DE:2330`, `PCI_SUBSYS_ID=10DE:16C1`, `DRIVER=nvidia`.
@@ -333,18 +295,6 @@ fn bars(text: &str) -> Vec<Bar> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn links_are_resolved_below_sys_only() {
-        let path = "devices/pci0000:00/0000:00:01.0";
-        assert_eq!(
-            below_sys(&format!("../../../{path}")).as_deref(),
-            Some(path)
-        );
-        assert_eq!(below_sys(&format!("/sys/{path}")).as_deref(), Some(path));
-        assert_eq!(below_sys("../../../../etc"), None);
-        assert_eq!(below_sys("/etc"), None);
-    }
 
     #[test]
     fn uevent_names_everything_that_the_kernel_has_in_memory() {

@@ -255,7 +255,8 @@ fn matrix(text: &mut String, topology: &Topology, styles: Styles) {
     );
 }
 
-/// The ports with their ACS and what is or would be done, aligned.
+/// The ports with their ACS and what is or would be done, aligned. Refusals and notes are the
+/// caller's to print.
 #[must_use]
 pub fn acs_table(plan: &AcsPlan, topology: &Topology, styles: Styles) -> String {
     let mut rows: Vec<[String; 4]> = vec![["PORT", "ACS", "STATE", "WHY"].map(str::to_owned)];
@@ -297,18 +298,6 @@ pub fn acs_table(plan: &AcsPlan, topology: &Topology, styles: Styles) -> String 
     for ([port, control, state, why], look) in rows.iter().zip(looks) {
         let line = format!("{port:first$}  {control:second$}  {state:third$}  {why}");
         let _ = writeln!(text, "{}", paint(look, line.trim_end()));
-    }
-    for refusal in &plan.refusals {
-        let _ = writeln!(
-            text,
-            "\n{}: {}\n  instead: {}",
-            paint(styles.bad, &refusal.id),
-            refusal.text,
-            refusal.fix
-        );
-    }
-    for note in &plan.notes {
-        let _ = writeln!(text, "\nnote: {note}");
     }
     text
 }

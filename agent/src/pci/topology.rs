@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::acs::{self, AcsRegisters};
-use super::config::Found;
+use super::config::{ExpressLink, Found};
 use super::path::{PathKind, Route, route};
 use super::platform::bridges_that_need_acs;
 use super::select::{Selectors, select};
@@ -223,7 +223,7 @@ fn link(node: &Node<'_>) -> Link {
                 .express
                 .present()
                 .and_then(|express| express.link);
-            express.map(|link| link.describe()).unwrap_or_default()
+            express.map(ExpressLink::describe).unwrap_or_default()
         }
     }
 }

@@ -330,4 +330,36 @@ mod tests {
         assert_eq!(chain.find(0x0d).unwrap().unwrap().offset, 0xffc);
         assert_eq!(chain.capabilities.len(), 960);
     }
+
+    proptest::proptest! {
+        /// Headers all over the space, each with a pointer that is often good: chains cross, loop
+        /// and leave. The answer must be that of a plain walk with a list of places seen.
+        #[test]
+        fn tangled_chains_end_as_a_plain_walk_does(
+            links in proptest::collection::vec((0_u16..40, 0_u32..6, 0_u16..44), 0..60),
+        ) {
+            let mut bytes = device();
+            bytes[0x100..].fill(0);
+            let place = |index: u16| usize::from(0xfc + index * 4);
+            for (at, id, next) in links {
+                let pointer = if next == 0 { 0 } else { place(next) };
+                put(&mut bytes, place(at + 1), u32::try_from(pointer << 20).unwrap() | 0x0001_000a | id);
+            }
+            let mut seen = Vec::new();
+            let mut at = 0x100;
+            let clean = loop {
+                if at == 0 { break true }
+                if seen.iter().any(|(_, place)| *place == at) { break false }
+                let header = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+                if header == 0 { break true }
+                seen.push((header & 0xffff, at));
+                at = (header >> 20) as usize & 0xffc;
+            };
+            let chain = extended(&mut &ConfigBytes::whole(&bytes), None);
+            let got: Vec<(u32, usize)> =
+                chain.capabilities.iter().map(|c| (u32::from(c.id), usize::from(c.offset))).collect();
+            proptest::prop_assert_eq!(got, seen);
+            proptest::prop_assert_eq!(chain.end.is_ok(), clean);
+        }
+    }
 }

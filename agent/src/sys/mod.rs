@@ -13,6 +13,7 @@ pub mod clock;
 pub mod freeze;
 pub mod lock;
 pub mod pci_config;
+pub mod pci_dir;
 pub mod process;
 pub mod write;
 

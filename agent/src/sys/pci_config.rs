@@ -1,4 +1,4 @@
-//! PCI configuration space of one function, and the small attribute files beside it.
+//! PCI configuration space of one function.
 //!
 //! Every write is a read-modify-write of one 16-bit register, read back afterwards; two bytes are
 //! written and no more.
@@ -87,37 +87,63 @@ pub struct Written {
 #[derive(Debug)]
 pub struct ConfigFile {
     fd: OwnedFd,
-    /// As on the node.
-    path: String,
+    /// As the caller's file system names it.
     outside: PathBuf,
 }
 
-impl ConfigFile {
-    /// Opens a function's configuration space for reading. `directory` is its directory, as on the
-    /// node.
-    ///
-    /// # Errors
-    /// It is not there, or may not be read.
-    pub fn open(root: &Root, directory: &str) -> Result<Self, SysError> {
-        Self::open_with(root, directory, OFlags::RDONLY)
-    }
+/// How changing a register can fail.
+#[derive(Debug, PartialEq, Eq)]
+enum Change<E> {
+    Failed(E),
+    Vanished,
+    DidNotStick { wanted: u16, found: u16 },
+}
 
+/// Sets the bits of `mask` in a register that holds `old`, and reads it back.
+fn change<E>(
+    old: u16,
+    mask: u16,
+    value: u16,
+    read: impl Fn() -> Result<u16, E>,
+    write: impl FnOnce(u16) -> Result<(), E>,
+) -> Result<Written, Change<E>> {
+    let wanted = (old & !mask) | (value & mask);
+    if wanted == old {
+        return Ok(Written { old, new: old });
+    }
+    write(wanted).map_err(Change::Failed)?;
+    let found = read().map_err(Change::Failed)?;
+    // A device that fell off the bus takes every write and reads as all ones.
+    if found == u16::MAX && wanted != u16::MAX {
+        return Err(Change::Vanished);
+    }
+    if found & mask != wanted & mask {
+        return Err(Change::DidNotStick { wanted, found });
+    }
+    Ok(Written { old, new: found })
+}
+
+impl ConfigFile {
     /// Opens a function's configuration space for writing.
     ///
     /// # Errors
-    /// As [`ConfigFile::open`]; on the running system also when it is not a file of sysfs.
+    /// It is not there, or may not be written; on the running system also when it is not a file of
+    /// sysfs.
     pub fn open_writable(root: &Root, bdf: Bdf) -> Result<Self, ConfigError> {
-        let directory = format!("{DEVICES}/{bdf}");
-        let file = Self::open_with(root, &directory, OFlags::RDWR).map_err(|error| {
+        let path = format!("{DEVICES}/{bdf}/config");
+        let outside = root.outside(&path);
+        let flags = OFlags::RDWR | OFlags::NONBLOCK;
+        let fd = root.open_file(&path, flags, "open").map_err(|error| {
             if error.is_not_found() {
                 ConfigError::Vanished {
-                    path: root.outside(&directory),
+                    path: outside.clone(),
                 }
             } else {
                 error.into()
             }
         })?;
-        let kind = rustix::fs::fstatfs(&file.fd).map_err(|e| root.error("open", &file.path, e))?;
+        let file = Self::regular(fd, outside)?;
+        let kind = rustix::fs::fstatfs(&file.fd).map_err(|e| file.error("open", e))?;
         if root.is_live() && kind.f_type != SYSFS {
             let why = "it is not a file of sysfs".to_owned();
             return Err(SysError::Refused {
@@ -130,20 +156,19 @@ impl ConfigFile {
         Ok(file)
     }
 
-    fn open_with(root: &Root, directory: &str, access: OFlags) -> Result<Self, SysError> {
-        let path = format!("{directory}/config");
-        let fd = root.open_file(&path, access | OFlags::NONBLOCK, "open")?;
-        let outside = root.outside(&path);
-        let stat = rustix::fs::fstat(&fd).map_err(|e| root.error("open", &path, e))?;
+    /// Takes an open file after making sure that it is a regular one.
+    pub(super) fn regular(fd: OwnedFd, outside: PathBuf) -> Result<Self, SysError> {
+        let file = Self { fd, outside };
+        let stat = rustix::fs::fstat(&file.fd).map_err(|e| file.error("open", e))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             let why = "it is not a regular file".to_owned();
             return Err(SysError::Refused {
                 action: "read",
-                path: outside,
+                path: file.outside,
                 why,
             });
         }
-        Ok(Self { fd, path, outside })
+        Ok(file)
     }
 
     fn error(&self, action: &'static str, source: Errno) -> SysError {
@@ -207,27 +232,19 @@ impl ConfigFile {
                 path: self.outside.clone(),
             });
         }
-        let wanted = (old & !mask) | (value & mask);
-        if wanted == old {
-            return Ok(Written { old, new: old });
-        }
-        self.write(at, wanted)?;
-        let new = self.word(at)?.ok_or_else(short)?;
-        if new == u16::MAX && wanted != u16::MAX {
-            return Err(ConfigError::Vanished {
+        let read = || self.word(at)?.ok_or_else(short);
+        change(old, mask, value, read, |word| self.write(at, word)).map_err(|error| match error {
+            Change::Failed(error) => error,
+            Change::Vanished => ConfigError::Vanished {
                 path: self.outside.clone(),
-            });
-        }
-        if new & mask != wanted & mask {
-            let path = self.outside.clone();
-            return Err(ConfigError::DidNotStick {
-                path,
+            },
+            Change::DidNotStick { wanted, found } => ConfigError::DidNotStick {
+                path: self.outside.clone(),
                 offset: at,
                 wanted,
-                found: new,
-            });
-        }
-        Ok(Written { old, new })
+                found,
+            },
+        })
     }
 
     fn write(&self, offset: u16, value: u16) -> Result<(), ConfigError> {
@@ -260,30 +277,67 @@ impl ConfigFile {
     }
 }
 
-/// Reads a small attribute file into `buffer` with as few system calls as that takes; `None` when it
-/// is not there. What is longer than 4096 bytes is cut: attributes of sysfs are one page at most.
-///
-/// # Errors
-/// It cannot be opened or read.
-pub fn attribute<'b>(
-    root: &Root,
-    path: &str,
-    buffer: &'b mut [u8; 4096],
-) -> Result<Option<&'b [u8]>, SysError> {
-    let fd = match root.open_file(path, OFlags::RDONLY | OFlags::NONBLOCK, "read") {
-        Ok(fd) => fd,
-        Err(error)
-            if error.is_not_found() || error.errno() == Some(Errno::NOTDIR.raw_os_error()) =>
-        {
-            return Ok(None);
-        }
-        Err(error) => return Err(error),
-    };
-    loop {
-        return match rustix::io::read(&fd, &mut buffer[..]) {
-            Ok(length) => Ok(Some(buffer.get(..length).unwrap_or_default())),
-            Err(Errno::INTR) => continue,
-            Err(error) => Err(root.error("read", path, error)),
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// A register that takes a write as `take(old, written)` says.
+    fn device(old: u16, take: impl Fn(u16, u16) -> u16) -> Result<Written, Change<()>> {
+        let register = Cell::new(old);
+        change(
+            old,
+            0x2c,
+            0,
+            || Ok(register.get()),
+            |word| {
+                register.set(take(register.get(), word));
+                Ok(())
+            },
+        )
+    }
+
+    #[test]
+    fn what_the_device_does_with_the_write_is_what_counts() {
+        assert_eq!(
+            device(0x1d, |_, word| word),
+            Ok(Written {
+                old: 0x1d,
+                new: 0x11
+            })
+        );
+        let ignored = Change::DidNotStick {
+            wanted: 0x11,
+            found: 0x1d,
         };
+        assert_eq!(device(0x1d, |old, _| old), Err(ignored));
+        let half = Change::DidNotStick {
+            wanted: 0x11,
+            found: 0x15,
+        };
+        assert_eq!(device(0x1d, |_, word| word | 0x04), Err(half));
+        assert_eq!(device(0x1d, |_, _| 0xffff), Err(Change::Vanished));
+        // Bits outside the mask may change under our hands: they were not asked for.
+        assert_eq!(
+            device(0x1d, |_, word| word | 0x40),
+            Ok(Written {
+                old: 0x1d,
+                new: 0x51
+            })
+        );
+    }
+
+    #[test]
+    fn nothing_is_written_when_the_bits_are_as_they_should_be() {
+        let unused = |_| -> Result<(), &str> { Err("written") };
+        let same = change(0x11, 0x2c, 0, || Ok(0), unused);
+        assert_eq!(
+            same,
+            Ok(Written {
+                old: 0x11,
+                new: 0x11
+            })
+        );
     }
 }

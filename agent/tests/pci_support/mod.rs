@@ -136,3 +136,15 @@ pub fn have(program: &str) -> bool {
     }
     found
 }
+
+/// Bytes that look random and are the same every time (xorshift).
+pub fn noise(seed: u32) -> impl Iterator<Item = u8> {
+    let mut state = u64::from(seed) + 0x9e37_79b9_7f4a_7c15;
+    std::iter::repeat_with(move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as u8
+    })
+    .skip(20)
+}

@@ -23,6 +23,16 @@ pub fn write(root: &Path, bdf: Bdf, path: Option<&str>, config: &[u8]) {
     let word = |at: usize| u16::from_le_bytes([config[at], config[at + 1]]);
     let class = u32::from_le_bytes([config[9], config[10], config[11], 0]);
     let put = |file: &str, text: String| std::fs::write(dir.join(file), text).unwrap();
+    // The kernel always has a uevent file; copied and made-up trees often do not.
+    if path.is_some() {
+        let (vendor, device) = (word(0), word(2));
+        put(
+            "uevent",
+            format!(
+                "PCI_CLASS={class:X}\nPCI_ID={vendor:04X}:{device:04X}\nPCI_SLOT_NAME={name}\n"
+            ),
+        );
+    }
     put("vendor", format!("{:#06x}\n", word(0)));
     put("device", format!("{:#06x}\n", word(2)));
     put("class", format!("{class:#08x}\n"));

@@ -163,8 +163,7 @@ impl Cutter {
         self.keep(head);
         let newline = usize::from(rest.last() == Some(&b'\n'));
         self.drop(rest.len() - newline);
-        if newline > 0 {
-            self.keep(b"\n");
-        }
+        // Also the last line counts as one, though nothing is left of it.
+        self.keep(b"\n");
     }
 }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::exec::Ran;
-use super::expand::{Fields, abort};
+use super::expand::{Expanded, Fields, abort};
 use super::state::{State, Status, Stop, Value};
 use super::syntax::{Simple, Word};
 use super::{names, parse};
@@ -57,7 +57,9 @@ impl State {
         match name {
             b":" | b"true" | b"times" | b"echo" => Ok(Status::Ok),
             b"false" => Ok(Status::Fail),
-            b"export" | b"readonly" | b"local" => self.declare(name, simple, args.as_deref()),
+            b"export" | b"readonly" | b"local" => {
+                self.declare(name, line, fields.each.get(1..).unwrap_or(&[]))
+            }
             b"unset" => self.unset(args, line),
             b"set" => self.set_options(args, line),
             b"eval" => self.eval(args, line),
@@ -95,7 +97,7 @@ impl State {
                 self.taint(b"OPTARG", None);
                 Ok(Status::Unknown)
             }
-            b"command" => self.command_builtin(simple, args),
+            b"command" => self.command_builtin(simple, fields, args),
             b"alias" => {
                 for arg in args.unwrap_or_default() {
                     let end = arg
@@ -114,37 +116,37 @@ impl State {
     }
 
     /// `export`, `readonly` and `local`: all values are known before the first name is set.
-    fn declare(&mut self, name: &[u8], simple: &Simple, args: Option<&[Vec<u8>]>) -> Ran {
-        let line = simple.line;
+    fn declare(&mut self, name: &[u8], line: usize, each: &[Expanded]) -> Ran {
         if name == b"local" && self.locals.is_empty() {
             return Err(abort(line, "local outside a function"));
         }
-        let mut words = simple.words.iter().skip(1).peekable();
-        if name != b"local" {
-            match words.peek().and_then(|word| word.literal()).as_deref() {
-                Some(b"--") => drop(words.next()),
-                Some(b"-p") => return Ok(Status::Ok),
-                Some([b'-', _, ..]) => return Err(abort(line, "an unknown option")),
-                _ => {}
-            }
-        }
+        let mut options = name != b"local";
         let mut named = Vec::new();
-        for word in words {
-            if let Some(own) = word.assigned_name() {
-                let text = self.expand(&word.assigned_value(), line)?;
-                named.push((own, Some(text.value())));
-            } else if let Some(own) = word.literal() {
-                let (own, value) = split_assignment(&own);
-                let value = value.map(|value| Value::Known(value, super::Kind::Literal));
-                named.push((own, value));
-            } else {
-                // A name or an assignment that an expansion makes.
-                let Some(args) = args else {
+        for item in each {
+            let words = match item {
+                Expanded::Assignment(own, value) => {
+                    options = false;
+                    named.push((own.clone(), Some(value.clone())));
+                    continue;
+                }
+                Expanded::Words(words) => words,
+                Expanded::Unknown => {
                     self.taint_all();
                     return Ok(Status::Unknown);
-                };
-                let known = args.iter().map(|arg| split_assignment(arg));
-                named.extend(known.map(|(own, value)| (own, value.map(|_| Value::Unknown))));
+                }
+            };
+            for word in words {
+                match word.as_slice() {
+                    b"--" if options => options = false,
+                    b"-p" if options => return Ok(Status::Ok),
+                    [b'-', _, ..] if options => return Err(abort(line, "an unknown option")),
+                    _ => {
+                        options = false;
+                        let (own, value) = split_assignment(word);
+                        let value = value.map(|value| Value::Known(value, super::Kind::Derived));
+                        named.push((own, value));
+                    }
+                }
             }
         }
         for (own, value) in named {
@@ -183,12 +185,13 @@ impl State {
                 [b'-', _, ..] if options => return Err(abort(line, "an unknown option")),
                 name => {
                     options = false;
+                    let (own, _) = split_assignment(name);
                     if functions {
                         self.functions.remove(name);
                         self.maybe_commands.remove(name);
-                    } else if !parse::is_name(name) {
+                    } else if !parse::is_name(&own) {
                         return Err(abort(line, "a bad variable name"));
-                    } else if !self.set(name, Value::Unset, line) {
+                    } else if !self.set(&own, Value::Unset, line) {
                         return Err(abort(line, "a read-only variable is unset"));
                     }
                 }
@@ -279,12 +282,17 @@ impl State {
         })
     }
 
-    fn command_builtin(&mut self, simple: &Simple, args: Option<Vec<Vec<u8>>>) -> Ran {
+    fn command_builtin(
+        &mut self,
+        simple: &Simple,
+        fields: &Fields,
+        args: Option<Vec<Vec<u8>>>,
+    ) -> Ran {
         let Some(args) = args else {
             self.taint_all();
             return Ok(Status::Unknown);
         };
-        let mut skip = 1;
+        let mut skip = 0;
         for arg in &args {
             match arg.as_slice() {
                 b"-p" => skip += 1,
@@ -296,21 +304,31 @@ impl State {
                 _ => break,
             }
         }
-        let words: Vec<Vec<u8>> = args.get(skip - 1..).unwrap_or(&[]).to_vec();
+        let words: Vec<Vec<u8>> = args.get(skip..).unwrap_or(&[]).to_vec();
         let Some(name) = words.first().cloned() else {
             return Ok(Status::Ok);
         };
-        let simple = Simple {
-            words: simple.words.get(skip..).unwrap_or(&[]).to_vec(),
-            ..simple.clone()
+        // As many words as written as there are arguments to skip, or none is trusted.
+        let each = match fields.each.get(skip + 1..) {
+            Some(each) if plain(fields.each.get(..=skip + 1)) => each.to_vec(),
+            _ => alloc::vec![Expanded::Unknown],
         };
         let fields = Fields {
             first: Some(name.clone()),
             words: Some(words),
             substituted: false,
+            each,
         };
-        self.builtin(&name, &simple, &fields)
+        self.builtin(&name, simple, &fields)
     }
+}
+
+/// True if each of these words as written is one word.
+fn plain(each: Option<&[Expanded]>) -> bool {
+    each.is_some_and(|each| {
+        each.iter()
+            .all(|item| matches!(item, Expanded::Words(words) if words.len() == 1))
+    })
 }
 
 /// Splits `NAME=value`.

@@ -296,8 +296,14 @@ impl State {
         Ok(Status::Ok)
     }
 
-    /// Assigns words of the form `NAME=value`; true if a command substitution has run.
-    pub(super) fn assign(&mut self, words: &[Word], line: usize) -> Result<bool, Stop> {
+    /// Assigns words of the form `NAME=value`; true if a command substitution has run. `saved`: where
+    /// to put what was before, for assignments that one command is to see.
+    pub(super) fn assign(
+        &mut self,
+        words: &[Word],
+        line: usize,
+        mut saved: Option<&mut Saved>,
+    ) -> Result<bool, Stop> {
         let mut substituted = false;
         for word in words {
             let Some(name) = word.assigned_name() else {
@@ -305,6 +311,9 @@ impl State {
             };
             let text = self.expand(&word.assigned_value(), line)?;
             substituted |= text.substituted;
+            if let Some(saved) = &mut saved {
+                saved.push((name.clone(), self.variables.get(&name).cloned()));
+            }
             if !self.set(&name, text.value(), line) {
                 return Err(abort(line, "a read-only variable is assigned"));
             }
@@ -320,7 +329,7 @@ impl State {
         let open = !simple.redirects.is_empty();
         let none = fields.words.as_ref().is_some_and(Vec::is_empty);
         if none {
-            let substituted = self.assign(&simple.assignments, line)? || fields.substituted;
+            let substituted = self.assign(&simple.assignments, line, None)? || fields.substituted;
             return Ok(if substituted || open {
                 Status::Unknown
             } else {
@@ -329,19 +338,20 @@ impl State {
         }
         let Some(name) = fields.first.clone() else {
             // Whatever it is, it may set what it likes.
-            self.assign(&simple.assignments, line)?;
+            self.assign(&simple.assignments, line, None)?;
             self.taint_all();
             return Ok(Status::Unknown);
         };
         let special = builtin::is_special_builtin(&name);
         if special {
-            self.assign(&simple.assignments, line)?;
+            self.assign(&simple.assignments, line, None)?;
             let status = self.builtin(&name, simple, &fields)?;
             return Ok(if open { Status::Unknown } else { status });
         }
-        let saved = self.assign_for_one(simple)?;
+        let mut saved = Saved::new();
+        self.assign(&simple.assignments, line, Some(&mut saved))?;
         let status = self.regular(&name, simple, &fields);
-        for (name, variable) in saved {
+        for (name, variable) in saved.into_iter().rev() {
             self.restore(name, variable);
         }
         let status = status?;
@@ -350,19 +360,6 @@ impl State {
         } else {
             status
         })
-    }
-
-    /// Assigns for one command; gives what was before.
-    fn assign_for_one(&mut self, simple: &Simple) -> Result<Saved, Stop> {
-        let mut saved = Vec::new();
-        for word in &simple.assignments {
-            if let Some(name) = word.assigned_name() {
-                let before = self.variables.get(&name).cloned();
-                saved.insert(0, (name, before));
-            }
-        }
-        self.assign(&simple.assignments, simple.line)?;
-        Ok(saved)
     }
 
     pub(super) fn restore(&mut self, name: Vec<u8>, variable: Option<Variable>) {

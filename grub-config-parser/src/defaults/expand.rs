@@ -63,6 +63,17 @@ pub(super) struct Fields {
     /// The first word, if that is known.
     pub(super) first: Option<Vec<u8>>,
     pub(super) substituted: bool,
+    /// What each word as written has come to.
+    pub(super) each: Vec<Expanded>,
+}
+
+/// What one word of a command has come to.
+#[derive(Debug, Clone)]
+pub(super) enum Expanded {
+    /// `NAME=value`, for a command that takes assignments.
+    Assignment(Vec<u8>, Value),
+    Words(Vec<Vec<u8>>),
+    Unknown,
 }
 
 impl State {
@@ -144,7 +155,12 @@ impl State {
         let unknown = Text::default();
         let colon = match operator {
             Operator::Bad => return Err(abort(line, "a bad substitution")),
-            Operator::Other => return Ok(unknown),
+            Operator::Other => {
+                for name in assigned_in_word(word) {
+                    self.taint(&name, Some(line));
+                }
+                return Ok(unknown);
+            }
             Operator::Normal => {
                 return match value {
                     Value::Known(bytes, _) => Ok(Text {
@@ -222,13 +238,26 @@ impl State {
             ..Fields::default()
         };
         for word in words {
-            let own = if assigning && word.assigned_name().is_some() {
-                let text = self.expand(&word.parts, line)?;
+            let name = if assigning {
+                word.assigned_name()
+            } else {
+                None
+            };
+            let own = if let Some(name) = name {
+                let text = self.expand(&word.assigned_value(), line)?;
                 fields.substituted |= text.substituted;
-                text.bytes.map(|bytes| alloc::vec![bytes])
+                let whole = text
+                    .bytes
+                    .as_ref()
+                    .map(|bytes| [&name, b"=".as_slice(), bytes].concat());
+                fields.each.push(Expanded::Assignment(name, text.value()));
+                whole.map(|whole| alloc::vec![whole])
             } else {
                 let (own, substituted) = self.split(word, line)?;
                 fields.substituted |= substituted;
+                fields
+                    .each
+                    .push(own.clone().map_or(Expanded::Unknown, Expanded::Words));
                 own
             };
             match (&mut fields.words, own) {

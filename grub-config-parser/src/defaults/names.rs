@@ -32,7 +32,7 @@ const PROGRAMS: &[&str] = &[
     "timeout", "top", "touch", "tput", "tr", "truncate", "tsort", "tty", "type", "ucf", "udevadm",
     "ulimit", "umask", "umount", "unalias", "uname", "uncompress", "unexpand", "uniq", "unlink",
     "unxz", "unzip", "update-grub", "update-grub2", "update-initramfs", "uptime", "users", "vgs",
-    "virt-what", "vmstat", "wait", "watch", "wc", "wget", "whatis", "which", "who", "whoami",
+    "virt-what", "vmstat", "w", "wait", "watch", "wc", "wget", "whatis", "which", "who", "whoami",
     "xargs", "xxd", "xz", "xzcat", "yes", "yum", "zcat", "zfs", "zgrep", "zip", "zpool", "zstd",
     "zypper",
 ];

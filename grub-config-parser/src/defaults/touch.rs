@@ -4,7 +4,6 @@ use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::builtin;
 use super::expand::assigned_in_word;
 use super::state::State;
 use super::syntax::{Command, Simple, Word};
@@ -79,8 +78,10 @@ fn touch(state: &mut State, command: &Command, seen: &mut BTreeSet<Vec<u8>>, lef
                 touch(state, body, seen, left);
             }
         }
-        Command::Function { name, .. } => {
+        Command::Function { name, body } => {
             state.maybe_commands.insert(name.clone());
+            // It may be called later: name what it would set.
+            touch(state, body, seen, left);
         }
     }
 }
@@ -134,12 +135,23 @@ fn touch_simple(state: &mut State, simple: &Simple, seen: &mut BTreeSet<Vec<u8>>
                 }
             }
         }
+        b"eval" if *left > 1 => {
+            let words: Option<Vec<Vec<u8>>> = arguments.iter().map(Word::literal).collect();
+            match words {
+                Some(words) => {
+                    let (file, _) = super::parse::parse(&words.join(&b' '), simple.line, 1);
+                    for unit in &file.units {
+                        touch(state, &unit.command, seen, left);
+                    }
+                }
+                None => state.taint_all(),
+            }
+        }
         b"." | b"eval" | b"command" => state.taint_all(),
         b"set" => {
             state.exit_on_error = None;
             state.unset_is_error = false;
         }
-        _ if builtin::is_special_builtin(&name) => {}
         _ => {}
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn ready(
     policy: &str,
 ) -> Result<(Machine, Inventory), Error> {
     let mut machine = Machine::start(image, name)?;
-    assert_eq!(machine.settled()?, "running");
+    assert_healthy(&mut machine)?;
     write_policy(&mut machine, policy)?;
     let before = Inventory::take(&mut machine)?;
     assert!(!before.is_empty());
@@ -94,9 +94,14 @@ pub(crate) fn assert_not_armed(machine: &mut Machine) -> Result<(), Error> {
 /// No unit failed, and systemd is content.
 pub(crate) fn assert_healthy(machine: &mut Machine) -> Result<(), Error> {
     let state = machine.settled()?;
-    let failed = machine.ok("systemctl --failed --plain --no-legend")?;
-    assert_eq!((state.as_str(), failed.as_str()), ("running", ""));
-    Ok(())
+    if state == "running" {
+        return Ok(());
+    }
+    let why = machine.ok(
+        "systemctl --failed --plain --no-legend
+         for unit in $(systemctl --failed --plain --no-legend | awk '{print $1}'); do journalctl -b --no-pager -u $unit | tail -n 30; done",
+    )?;
+    panic!("the machine is {state}: {why}")
 }
 
 /// The state of the agent's transaction.

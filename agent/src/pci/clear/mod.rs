@@ -125,7 +125,7 @@ pub fn plan(
     if let Some(refusal) = &whole {
         for port in ports.iter_mut().filter(|port| port.action == Action::Clear) {
             port.action = Action::Refused;
-            port.reason = format!("{}: {}", refusal.id, refusal.text);
+            port.reason = refused(&port.reason, refusal);
         }
     }
     refusals.extend(whole);
@@ -226,7 +226,7 @@ fn decide_bridge(
     } else if !bridge.passthrough_below.is_empty() {
         let refusal = Refusal::vfio(bridge.bdf, &bridge.passthrough_below);
         decision.action = Action::Refused;
-        decision.reason = format!("{}: {}", refusal.id, refusal.text);
+        decision.reason = refused(&decision.reason, &refusal);
         refusals.push(refusal);
     }
     decision
@@ -246,7 +246,7 @@ fn decide_endpoint(
         if node.function.is_some_and(handed_to_a_guest) {
             let refusal = Refusal::vfio(node.bdf, &[node.bdf]);
             decision.action = Action::Refused;
-            decision.reason = format!("{}: {}", refusal.id, refusal.text);
+            decision.reason = refused(&decision.reason, &refusal);
             refusals.push(refusal);
         }
     }
@@ -275,6 +275,10 @@ fn undecided(bdf: Bdf, action: Action, reason: String) -> PortDecision {
         reason,
         setpci: None,
     }
+}
+
+fn refused(place: &str, refusal: &Refusal) -> String {
+    format!("{place}; refused: {}", refusal.id)
 }
 
 fn propose(decision: &mut PortDecision, registers: AcsRegisters, mask: u16) {

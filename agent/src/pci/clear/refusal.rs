@@ -67,6 +67,27 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    /// The kernel refused a write although its lockdown mode could not be read before.
+    #[must_use]
+    pub fn lockdown() -> Self {
+        let (id, text, fix) = LOCKDOWN;
+        Self {
+            id: id.to_owned(),
+            bdf: None,
+            text: text.to_owned(),
+            fix: fix.to_owned(),
+        }
+    }
+}
+
+const LOCKDOWN: (&str, &str, &str) = (
+    "acs.lockdown",
+    "kernel lockdown is in force (/sys/kernel/security/lockdown): the kernel refuses every write to configuration space",
+    "use the kernel command line (method = \"cmdline\": pci=disable_acs_redir= or pci=config_acs=), turn ACS off in the firmware \
+     setup, or boot without lockdown",
+);
+
 impl Conditions {
     /// The reason not to write any port, if there is one.
     #[must_use]
@@ -83,12 +104,7 @@ impl Conditions {
                 "whether this is a virtual machine could not be found out, and ACS must not be cleared in one",
                 "mount /sys and /proc completely and run as root",
             ),
-            (_, Lockdown::Integrity | Lockdown::Confidentiality) => (
-                "acs.lockdown",
-                "kernel lockdown is in force (/sys/kernel/security/lockdown): the kernel refuses every write to configuration space",
-                "use the kernel command line (method = \"cmdline\": pci=disable_acs_redir= or pci=config_acs=), turn ACS off in the firmware \
-                 setup, or boot without lockdown",
-            ),
+            (_, Lockdown::Integrity | Lockdown::Confidentiality) => LOCKDOWN,
             _ => return None,
         };
         Some(Refusal {
