@@ -1,6 +1,9 @@
 //! Bad input: a clear error, the right exit code, and nothing changed.
 #![allow(
     clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
     reason = "a test looks at the machine from outside"
 )]
 

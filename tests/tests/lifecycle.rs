@@ -2,6 +2,9 @@
 //! its checks, interrupted at every step.
 #![allow(
     clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
     reason = "a test looks at the machine from outside"
 )]
 

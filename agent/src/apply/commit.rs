@@ -37,7 +37,7 @@ impl Engine<'_> {
         for step in plan.steps.iter().filter(|s| s.phase == Phase::Commit) {
             match &step.action {
                 Action::Write { path, bytes } => {
-                    self.write_file(path, bytes.as_deref(), Kind::default())?
+                    self.write_file(path, bytes.as_deref(), Kind::default())?;
                 }
                 Action::Menu => {
                     if let Some(trial) = &trial {

@@ -210,7 +210,7 @@ impl<'r> Engine<'r> {
             return Ok(Event::VerifyPassed);
         }
         self.amend("checks that are not met", |_, work| {
-            work.unmet.clone_from(&unmet)
+            work.unmet.clone_from(&unmet);
         })?;
         let first = unmet.first().cloned().unwrap_or_default();
         let more = match unmet.len() {

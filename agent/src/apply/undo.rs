@@ -14,6 +14,7 @@ impl Engine<'_> {
     pub(super) fn undo(&mut self) -> Result<Vec<String>, EngineError> {
         let record = self.record()?;
         let (work, id) = (record.work.clone(), record.txn.id.clone());
+        let on_trial = record.txn.on_trial;
         let mut conflicts = Vec::new();
         let mut regenerate = None;
         for intent in work.intents.iter().rev() {
@@ -43,7 +44,9 @@ impl Engine<'_> {
         }
         let world = World::read(self.root, &work.policy)?;
         conflicts.extend(super::acs::restore(self.root, &world, &work.policy)?);
-        for module in &work.modules {
+        // Where a reboot follows, it unloads them; the units that run there may not.
+        let modules = work.modules.iter().filter(|_| !on_trial);
+        for module in modules {
             // Somebody may use it by now; that is no reason to keep the rest.
             if let Err(e) = process::run_ok(
                 self.root,

@@ -27,7 +27,7 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
         match port.action {
             Action::OffPath | Action::LeftAlone => {}
             Action::AlreadyClear | Action::NoCapability => {
-                answers.push(Answer::met(ID, subject, from()))
+                answers.push(Answer::met(ID, subject, from()));
             }
             Action::Clear => answers.push(Answer::failed(
                 ID,

@@ -125,8 +125,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         }
     }
     let record = engine.last().cloned();
-    let exit = record.as_ref().map_or(Exit::Internal, |r| outcome(r));
-    report(context, digest, plan, true, record, exit)
+    let exit = record.as_ref().map_or(Exit::Internal, outcome);
+    report(context, digest, plan, true, record.as_ref(), exit)
 }
 
 /// The same policy is under way already.
@@ -145,7 +145,14 @@ fn go_on(
     }
     let record = engine.last().cloned();
     let exit = record.as_ref().map_or(Exit::Internal, outcome);
-    report(context, digest, Plan::default(), false, record, exit)
+    report(
+        context,
+        digest,
+        Plan::default(),
+        false,
+        record.as_ref(),
+        exit,
+    )
 }
 
 /// Another policy is under way: before its trial it is taken back, later it is in the way.
@@ -183,7 +190,7 @@ fn report(
     digest: String,
     plan: Plan,
     changed: bool,
-    record: Option<Record>,
+    record: Option<&Record>,
     exit: Exit,
 ) -> Result<Exit, CliError> {
     let outstanding = exit == Exit::Outstanding;
@@ -191,11 +198,11 @@ fn report(
         schema: "gdr-agent/apply/v1",
         digest,
         changed,
-        reboot_required: outstanding || record.as_ref().is_some_and(|r| r.txn.on_trial),
+        reboot_required: outstanding || record.is_some_and(|r| r.txn.on_trial),
         steps: plan.steps,
         refusals: plan.refusals,
         notes: plan.notes,
-        status: record.as_ref().map(Status::of),
+        status: record.map(Status::of),
     };
     context.out.result(&output, || text(&output))?;
     Ok(exit)

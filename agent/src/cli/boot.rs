@@ -202,10 +202,10 @@ fn reconcile(context: &Context) -> Result<Exit, CliError> {
         {
             engine.send(Event::StillUp)?;
         }
-        State::Granted | State::Armed if lasting && asked && context.root.is_live() => {
-            if nothing_pending() {
-                engine.send(Event::StillUp)?;
-            }
+        State::Granted | State::Armed
+            if lasting && asked && context.root.is_live() && nothing_pending() =>
+        {
+            engine.send(Event::StillUp)?;
         }
         State::Staged | State::RollingBack | State::Verified | State::Committing => {
             let event = Event::Booted(look(context, &record));

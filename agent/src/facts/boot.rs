@@ -126,10 +126,7 @@ pub(super) fn boot(root: &Root, reads_drop_ins: bool) -> Boot {
     let env_path = dir.map_or("/boot/grub/grubenv".to_owned(), |d| format!("{d}/grubenv"));
     let grubenv = match files.grubenv.as_deref().map(grubenv::EnvBlock::parse) {
         Some(Ok(block)) => Fact::known(
-            block
-                .iter()
-                .map(|(k, v)| (k.to_string(), v.to_string()))
-                .collect(),
+            block.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
             env_path,
         ),
         Some(Err(e)) => Fact::unknown(env_path, e.to_string()),

@@ -101,10 +101,10 @@ pub(super) fn arch(root: &Root) -> Fact<Arch> {
     }
     // An image has no /proc: its own programs tell.
     for path in ["/usr/bin/sh", "/bin/sh", "/usr/lib/systemd/systemd"] {
-        if let Ok(Some(bytes)) = root.read_if_there(path) {
-            if let Some(arch) = elf_machine(&bytes) {
-                return Fact::known(arch, path);
-            }
+        if let Ok(Some(bytes)) = root.read_if_there(path)
+            && let Some(arch) = elf_machine(&bytes)
+        {
+            return Fact::known(arch, path);
         }
     }
     // A capture has neither; its kernel command line or processor list still tells.

@@ -16,7 +16,7 @@ const BLOCK: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// [`FORMAT`]
+    /// 1; another number was written by another version.
     pub format: u32,
     /// Its number in the transaction, from 1.
     pub seq: u32,

@@ -4,7 +4,7 @@
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::pci_config::{ConfigFile, DEVICES};
@@ -66,12 +66,11 @@ pub struct FunctionDir {
 
 impl FunctionDir {
     fn open(&self, name: &str) -> Result<OwnedFd, Errno> {
-        // Attributes are files of this very directory. A link in a made-up root could lead
-        // anywhere, and is not followed.
-        let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        // Attributes are files of this very directory (`name` is one component). A link in a
+        // made-up root could lead anywhere, and is not followed.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         loop {
-            match rustix::fs::openat2(&self.fd, name, flags, Mode::empty(), how) {
+            match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 result => return result,
             }

@@ -123,15 +123,24 @@ impl Root {
         flags: OFlags,
         action: &'static str,
     ) -> Result<OwnedFd, SysError> {
-        let name = if path.trim_start_matches('/').is_empty() {
-            "."
-        } else {
-            path
-        };
+        let flags = flags | OFlags::CLOEXEC;
+        let inside = path.trim_start_matches('/');
+        let inside = if inside.is_empty() { "." } else { inside };
         loop {
-            let flags = flags | OFlags::CLOEXEC;
-            match rustix::fs::openat2(&self.dir, name, flags, Mode::empty(), ResolveFlags::IN_ROOT)
-            {
+            // On `/` there is nothing to be kept in, and systemd's RestrictSUIDSGID= takes openat2(2)
+            // away from its units, since it cannot look into the call's flags.
+            let opened = if self.live {
+                rustix::fs::openat(&self.dir, inside, flags, Mode::empty())
+            } else {
+                rustix::fs::openat2(
+                    &self.dir,
+                    inside,
+                    flags,
+                    Mode::empty(),
+                    ResolveFlags::IN_ROOT,
+                )
+            };
+            match opened {
                 // A rename somewhere in the tree raced with the walk: openat2(2) says try again.
                 Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
                 result => return result.map_err(|e| self.error(action, path, e)),

@@ -1,5 +1,11 @@
 //! A made-up node and the binary that works on it.
 #![allow(dead_code, reason = "each test program uses a part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "it is part of tests"
+)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
