@@ -310,6 +310,14 @@ impl Machine {
         self.qemu.as_mut().map(Qemu::shell).ok_or_else(off)
     }
 
+    /// Keeps what the agent and systemd say, in `transcript.log`, for whoever has to find out why something went wrong.
+    fn last_words(&mut self) -> Result<(), Error> {
+        const WORDS: &str = "systemctl --failed --no-legend
+            journalctl --no-pager -o short-monotonic -u 'gdr-agent*' -u apply
+            ls -l /var/lib/gdr-agent /boot/grub";
+        self.run_for(WORDS, Duration::from_secs(60)).map(|_| ())
+    }
+
     fn timeout(&self, what: &str, waited: Duration) -> Error {
         Error::Timeout {
             what: what.to_owned(),
@@ -322,5 +330,16 @@ impl Machine {
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        if self.qemu.is_some()
+            && !self.boot_id.is_empty()
+            && let Err(e) = self.last_words()
+        {
+            self.transcript.note(&format!("no last words: {e}"));
+        }
     }
 }

@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::{Error, Ran};
 
+/// Lines kept of one command's output: a list of all files would bury the rest.
+const LINES: usize = 120;
+
 /// `transcript.log` of a machine.
 #[derive(Debug)]
 pub(crate) struct Transcript {
@@ -39,8 +42,11 @@ impl Transcript {
             stderr,
         } = ran;
         self.write(&format!("[{at:7.1}] $ {command}\n"));
-        for line in stdout.lines() {
+        for line in stdout.lines().take(LINES) {
             self.write(&format!("          {line}\n"));
+        }
+        if let more @ 1.. = stdout.lines().skip(LINES).count() {
+            self.write(&format!("          ... {more} lines more\n"));
         }
         for line in stderr.lines() {
             self.write(&format!("        ! {line}\n"));

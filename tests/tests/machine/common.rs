@@ -126,10 +126,3 @@ pub(crate) fn wait_for_state(machine: &mut Machine, wanted: &[&str]) -> Result<A
     }
     panic!("no state of {wanted:?} within 20 minutes, last seen {last}");
 }
-
-/// Keeps the agent's own words with the other logs, for whoever has to find out why.
-pub(crate) fn keep_journal(machine: &mut Machine) -> Result<(), Error> {
-    machine
-        .run("journalctl --no-pager -o short-monotonic -u 'gdr-agent*'; ls -lR /var/lib/gdr-agent")
-        .map(|_| ())
-}

@@ -58,5 +58,5 @@ fn a_policy_that_kills_the_boot_is_undone_and_not_tried_again() -> Result<(), Er
     );
     machine.ok("systemctl start gdr-agent-reconcile.service; sleep 15")?;
     assert_eq!(machine.boot_id(), boot);
-    keep_journal(&mut machine)
+    Ok(())
 }

@@ -38,5 +38,5 @@ fn a_trial_that_fails_to_verify_goes_back_by_one_more_reboot() -> Result<(), Err
         Vec::<String>::new()
     );
     assert_healthy(&mut machine)?;
-    keep_journal(&mut machine)
+    Ok(())
 }
