@@ -8,9 +8,11 @@ use super::machine::{Code, Machine, RawEntry};
 
 /// `GRUB_ERR_BAD_ARGUMENT`
 const BAD_ARGUMENT: i32 = 18;
+/// `GRUB_ERR_MENU`: an entry without a title.
+const NO_TITLE: i32 = 27;
 
 /// Fuel for one entry: each is kept, and its body will run.
-const ENTRY_COST: usize = 200;
+const ENTRY_COST: usize = 50;
 
 #[derive(Default)]
 struct Options {
@@ -36,8 +38,9 @@ impl Machine<'_> {
             all.push([b"{", text, b"}"].concat());
         }
         self.burn(ENTRY_COST * 16 + all.iter().map(Vec::len).sum::<usize>());
-        let Some((options, mut args)) = read_options(&all) else {
-            return BAD_ARGUMENT;
+        let (options, mut args) = match read_options(&all) {
+            Ok(read) => read,
+            Err(status) => return status,
         };
         let own = all.len().checked_sub(1);
         let body = match (block, &options.source) {
@@ -60,7 +63,7 @@ impl Machine<'_> {
         };
         let args: Vec<Vec<u8>> = args.into_iter().map(|(arg, _)| arg).collect();
         let Some(title) = args.first().cloned() else {
-            return BAD_ARGUMENT;
+            return NO_TITLE;
         };
         self.menu.push(RawEntry {
             id: options.id.unwrap_or_else(|| title.clone()),
@@ -88,8 +91,9 @@ fn parsed(text: &[u8]) -> Option<Code> {
 /// Arguments, each with its place among all that were given.
 type Numbered = Vec<(Vec<u8>, usize)>;
 
-/// Splits options from arguments, each with its number. `None` where GRUB refuses them.
-fn read_options(argv: &[Vec<u8>]) -> Option<(Options, Numbered)> {
+/// Splits options from arguments, each with its number. The error is the status where GRUB stops
+/// there.
+fn read_options(argv: &[Vec<u8>]) -> Result<(Options, Numbered), i32> {
     let mut options = Options::default();
     let mut args = Numbered::new();
     let mut at = 0;
@@ -105,7 +109,7 @@ fn read_options(argv: &[Vec<u8>]) -> Option<(Options, Numbered)> {
                     .skip(1)
                     .all(|byte| matches!(byte, b'h' | b'u' | 1..=4));
             if help {
-                return None;
+                return Err(0);
             }
             args.push((arg.clone(), index));
             continue;
@@ -121,10 +125,10 @@ fn read_options(argv: &[Vec<u8>]) -> Option<(Options, Numbered)> {
             break;
         }
         let (name, given) = match long.iter().position(|byte| *byte == b'=') {
-            Some(equals) => (
-                long.get(..equals)?,
-                long.get(equals + 1..).map(<[u8]>::to_vec),
-            ),
+            Some(equals) => {
+                let (name, value) = long.split_at(equals);
+                (name, value.get(1..).map(<[u8]>::to_vec))
+            }
             None => (long, None),
         };
         match name {
@@ -136,7 +140,7 @@ fn read_options(argv: &[Vec<u8>]) -> Option<(Options, Numbered)> {
                         at += 1;
                         next.clone()
                     }
-                    (None, None) => return None,
+                    (None, None) => return Err(BAD_ARGUMENT),
                 };
                 match name {
                     b"class" => options.classes.push(value),
@@ -147,9 +151,11 @@ fn read_options(argv: &[Vec<u8>]) -> Option<(Options, Numbered)> {
                 }
             }
             b"unrestricted" if given.is_none() => options.unrestricted = true,
-            b"unrestricted" | b"help" | b"usage" => return None,
+            // These print something and end the command, which counts as done.
+            b"help" | b"usage" => return Err(0),
+            b"unrestricted" => return Err(BAD_ARGUMENT),
             _ => args.push((arg.clone(), index)),
         }
     }
-    Some((options, args))
+    Ok((options, args))
 }

@@ -57,6 +57,14 @@ impl Env {
         }
     }
 
+    /// About how many bytes a copy takes.
+    pub(super) fn size(&self) -> usize {
+        self.variables
+            .iter()
+            .map(|(name, own)| name.len() + own.value.len() + 32)
+            .sum()
+    }
+
     pub(super) fn text(&self, name: &str) -> Option<String> {
         self.get(name.as_bytes())
             .map(|value| String::from_utf8_lossy(value).into_owned())

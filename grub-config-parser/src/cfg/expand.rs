@@ -98,7 +98,9 @@ impl Machine<'_> {
 
     pub(super) fn lookup(&self, name: &[u8]) -> Option<Vec<u8>> {
         if name == b"?" {
-            return Some(alloc::format!("{}", self.status).into_bytes());
+            return self
+                .has_status
+                .then(|| alloc::format!("{}", self.status).into_bytes());
         }
         self.env.get(name).map(<[u8]>::to_vec)
     }

@@ -76,13 +76,19 @@ pub(super) enum Frame {
     },
     /// A list run by `eval`.
     Eval { invert: bool },
+    /// The end of a construct: one level less.
+    Leave,
 }
 
-/// How much one run may do: one unit a command, one for 16 bytes of text.
-const FUEL: u64 = 20_000_000;
+/// How much running a script and its entries may do: one unit a command, one for 16 bytes that are
+/// made or copied. This also bounds memory.
+const FUEL: u64 = 8_000_000;
 
-/// How deep functions may call each other.
-const CALLS: usize = 2_000;
+/// `MAX_RECURSION_DEPTH`: how deep commands, lists and calls may nest when they run.
+const DEPTH: usize = 64;
+
+/// `GRUB_ERR_RECURSION_DEPTH`
+const TOO_DEEP: i32 = 47;
 
 pub(super) struct Machine<'a> {
     pub(super) files: &'a Files<'a>,
@@ -96,9 +102,12 @@ pub(super) struct Machine<'a> {
     pub(super) record: bool,
     pub(super) fuel: u64,
     pub(super) frames: Vec<Frame>,
-    pub(super) calls: usize,
+    /// Levels in use. As in GRUB, each refusal of a deeper one loses one for ever.
+    pub(super) depth: usize,
     /// The status of the last command.
     pub(super) status: i32,
+    /// False until a command has ended: `$?` is not set then.
+    pub(super) has_status: bool,
     pub(super) loops: u64,
     pub(super) breaks: u64,
     pub(super) is_continue: bool,
@@ -118,8 +127,9 @@ impl<'a> Machine<'a> {
             record: false,
             fuel: FUEL,
             frames: Vec::new(),
-            calls: 0,
+            depth: 0,
             status: 0,
+            has_status: false,
             loops: 0,
             breaks: 0,
             is_continue: false,
@@ -136,12 +146,8 @@ impl<'a> Machine<'a> {
     /// Runs a script to its end, or until the fuel is gone.
     pub(super) fn run(&mut self, code: Code) {
         self.frames.clear();
-        (self.calls, self.loops, self.breaks, self.returning) = (0, 0, 0, false);
-        self.frames.push(Frame::List {
-            next: code.list.start,
-            code,
-            script: true,
-        });
+        (self.loops, self.breaks, self.returning) = (0, 0, false);
+        self.push_code(code, true);
         while let Some(frame) = self.frames.pop() {
             if !self.burn(0) {
                 self.frames.clear();
@@ -151,16 +157,42 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn push_list(&mut self, ast: &Arc<Ast>, list: Slice) {
-        let code = Code {
-            ast: Arc::clone(ast),
-            list,
-        };
+    /// Goes one level deeper; false where GRUB refuses to.
+    fn deeper(&mut self) -> bool {
+        self.depth += 1;
+        self.depth < DEPTH
+    }
+
+    fn push_list(&mut self, ast: &Arc<Ast>, list: Slice) -> bool {
+        self.push_code(
+            Code {
+                ast: Arc::clone(ast),
+                list,
+            },
+            false,
+        )
+    }
+
+    /// Runs a list next; false, and a status that says so, where it would be too deep.
+    pub(super) fn push_code(&mut self, code: Code, script: bool) -> bool {
+        if !self.deeper() {
+            self.status = TOO_DEEP;
+            return false;
+        }
         self.frames.push(Frame::List {
-            next: list.start,
+            next: code.list.start,
             code,
-            script: false,
+            script,
         });
+        true
+    }
+
+    /// Runs the condition of an `if`. Where it would be too deep, the status stays what it was.
+    fn push_condition(&mut self, ast: &Arc<Ast>, list: Slice) {
+        let status = self.status;
+        if !self.push_list(ast, list) {
+            self.status = status;
+        }
     }
 
     fn step(&mut self, frame: Frame) {
@@ -200,10 +232,13 @@ impl<'a> Machine<'a> {
                 self.returning = false;
                 self.loops = loops;
                 self.scope = scope;
-                self.calls = self.calls.saturating_sub(1);
                 self.finish(self.status, invert);
             }
             Frame::Eval { invert } => self.finish(self.status, invert),
+            Frame::Leave => {
+                self.depth = self.depth.saturating_sub(1);
+                self.has_status = true;
+            }
         }
     }
 
@@ -220,10 +255,8 @@ impl<'a> Machine<'a> {
         if next == code.list.start && self.breaks > 0 {
             self.status = 0;
         }
-        if next > code.list.start && self.returning {
-            if !script {
-                return;
-            }
+        let returning = next > code.list.start && self.returning;
+        if returning && script {
             // The rest of the line is gone.
             while let Some(index) = code.ast.lists.get(next as usize)
                 && next < code.list.end
@@ -232,10 +265,10 @@ impl<'a> Machine<'a> {
                 next += 1;
             }
         }
-        if next >= code.list.end || self.breaks > 0 {
-            return;
-        }
-        let Some(index) = code.ast.lists.get(next as usize).copied() else {
+        let over = next >= code.list.end || self.breaks > 0 || returning && !script;
+        let index = code.ast.lists.get(next as usize).copied().filter(|_| !over);
+        let Some(index) = index else {
+            self.depth = self.depth.saturating_sub(1);
             return;
         };
         let ast = Arc::clone(&code.ast);
@@ -244,8 +277,19 @@ impl<'a> Machine<'a> {
             next: next + 1,
             script,
         });
-        let Some(node) = ast.node(index) else { return };
-        match node.kind {
+        if !self.deeper() {
+            self.status = TOO_DEEP;
+            return;
+        }
+        self.frames.push(Frame::Leave);
+        if let Some(node) = ast.node(index) {
+            self.start(&ast, node.kind);
+        }
+    }
+
+    fn start(&mut self, ast: &Arc<Ast>, kind: Kind) {
+        let ast = Arc::clone(ast);
+        match kind {
             Kind::Command { words, block } => self.command(&ast, words, block),
             Kind::If {
                 branches,
@@ -259,7 +303,7 @@ impl<'a> Machine<'a> {
                     next,
                     otherwise,
                 });
-                self.push_list(&ast, first.unwrap_or_default());
+                self.push_condition(&ast, first.unwrap_or_default());
             }
             Kind::For { name, words, body } => {
                 let values = self.expand(&ast, words).0;
@@ -401,11 +445,6 @@ impl<'a> Machine<'a> {
 
     /// Calls a function.
     pub(super) fn call(&mut self, code: Code, args: Vec<Vec<u8>>, invert: bool) {
-        if self.calls >= CALLS {
-            self.fuel = 0;
-            return;
-        }
-        self.calls += 1;
         let scope = self.scope.replace(args);
         self.frames.push(Frame::Call {
             scope,

@@ -110,6 +110,7 @@ struct Level {
     entries: Vec<RawEntry>,
     next: usize,
     env: Env,
+    status: Option<i32>,
     path: Vec<String>,
     /// The entry that boots, if this menu is on the way of the default.
     default: Option<usize>,
@@ -167,6 +168,7 @@ impl Script {
 
     fn collect(&self, machine: &mut Machine<'_>, menu: &mut Menu) {
         let lines = Lines::new(self.source());
+        let depth = machine.depth;
         let mut levels = Vec::new();
         let entries = core::mem::take(&mut machine.menu);
         let default = default_index(machine.env.get(b"default"), &entries);
@@ -175,6 +177,7 @@ impl Script {
             entries,
             next: 0,
             env,
+            status: machine.has_status.then_some(machine.status),
             path: Vec::new(),
             default: Some(default),
         });
@@ -185,6 +188,10 @@ impl Script {
                 continue;
             };
             level.next += 1;
+            let path: usize = level.path.iter().map(|title| title.len() + 24).sum();
+            if !machine.burn(level.env.size() + path) {
+                break;
+            }
             let on_way = level.default == Some(index);
             let env = &level.env;
             machine.env = if entry.submenu {
@@ -195,6 +202,11 @@ impl Script {
             enter(&mut machine.env, env, &entry.id);
             machine.record = !entry.submenu;
             machine.scope = Some(entry.args.clone());
+            machine.depth = depth;
+            // `$?` is a variable that nothing exports.
+            let status = level.status.filter(|_| !entry.submenu);
+            machine.status = status.unwrap_or(0);
+            machine.has_status = status.is_some();
             if let Some(body) = &entry.body {
                 machine.run(body.clone());
             }
@@ -209,6 +221,7 @@ impl Script {
                     entries,
                     next: 0,
                     env,
+                    status: machine.has_status.then_some(machine.status),
                     path,
                     default,
                 });

@@ -6,7 +6,8 @@ use super::state::Status;
 
 pub(super) fn test(args: &[Vec<u8>], name: &[u8]) -> Status {
     let mut args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
-    if name == b"[" && args.pop() != Some(b"]") {
+    // dash looks at the first character only.
+    if name == b"[" && !args.pop().is_some_and(|last| last.starts_with(b"]")) {
         return Status::Fail;
     }
     expression(&args)
