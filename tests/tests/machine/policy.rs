@@ -44,9 +44,11 @@ pub(crate) const CANNOT_BE_MET: &str = r#"["cmdline", "iommu", "acs", "gdr-path"
 /// An argument that the initramfs cannot mount the root with.
 pub(crate) const DIES: &str = r#"["rootflags=no_such_option"]"#;
 
-/// All ports of the machine, on a path or not.
+/// All ports of the machine, on a path or not, and nothing that needs a reboot.
 pub(crate) fn every_port() -> String {
-    policy("[]", CAN_BE_MET).replace(r#"scope = "paths""#, r#"scope = "all""#)
+    policy("[]", r#"["acs"]"#)
+        .replace(r#"scope = "paths""#, r#"scope = "all""#)
+        .replace(r#"iommu = "passthrough""#, r#"iommu = "keep""#)
 }
 
 #[test]
