@@ -4,6 +4,7 @@
 //! ```text
 //! grub-dump defaults FILE...                            vars and where sourcing stops
 //! grub-dump cfg FILE [GRUBENV]                          the menu of a grub.cfg
+//! grub-dump bls [--order filevercmp|rpm] DIR [GRUBENV]  the menu of a folder of entries
 //! grub-dump env FILE                                    an environment block
 //! grub-dump env-set FILE OUT KEY=VALUE...               an edited environment block
 //! grub-dump cmdline                                     one kernel command line, from stdin
@@ -20,6 +21,7 @@ use std::error::Error;
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
+use grub_config_parser::bls::{Order, Snippet, menu};
 use grub_config_parser::cfg::{Context, Script};
 use grub_config_parser::cmdline::split_bytes;
 use grub_config_parser::defaults::{Document, File, Kind, evaluate};
@@ -51,10 +53,16 @@ fn run(words: &[&str]) -> Outcome {
         ["defaults", files @ ..] if !files.is_empty() => defaults(files),
         ["cfg", file] => cfg(file, None),
         ["cfg", file, env] => cfg(file, Some(env)),
+        ["bls", "--order", order, rest @ ..] => match (*order, rest) {
+            ("filevercmp", [dir, env @ ..]) => bls(dir, env.first(), Order::FileVerCmp),
+            ("rpm", [dir, env @ ..]) => bls(dir, env.first(), Order::Rpm),
+            _ => Err("usage: grub-dump bls [--order filevercmp|rpm] DIR [GRUBENV]".into()),
+        },
+        ["bls", dir, env @ ..] => bls(dir, env.first(), Order::FileVerCmp),
         ["env", file] => env(file),
         ["env-set", file, out, pairs @ ..] => env_set(file, out, pairs),
         ["cmdline"] => cmdline(),
-        _ => Err("usage: grub-dump defaults|cfg|env|env-set|cmdline ...".into()),
+        _ => Err("usage: grub-dump defaults|cfg|bls|env|env-set|cmdline ...".into()),
     }
 }
 
@@ -130,6 +138,40 @@ fn cfg(file: &str, env: Option<&str>) -> Outcome {
     });
     let entries: Vec<Value> = entries.collect();
     Ok(json!({"ok": true, "error": null, "entries": entries, "default": menu.default}))
+}
+
+fn bls(dir: &str, env: Option<&&str>, order: Order) -> Outcome {
+    let vars = match env {
+        Some(path) => variables(&read(path)?).unwrap_or_default(),
+        None => BTreeMap::new(),
+    };
+    let listed = std::fs::read_dir(dir).map_err(|error| format!("cannot list {dir}: {error}"))?;
+    let mut names = Vec::new();
+    for item in listed {
+        names.push(item?.file_name());
+    }
+    names.sort();
+    let mut files = Vec::new();
+    for name in names {
+        let path = std::path::Path::new(dir).join(&name);
+        let name = name.to_string_lossy().into_owned();
+        if name.ends_with(".conf") && path.is_file() {
+            files.push(Snippet::parse(&name, &std::fs::read(&path)?));
+        }
+    }
+    let entries: Vec<Value> = menu(&files, order, &vars)
+        .iter()
+        .map(|entry| {
+            json!({
+                "id": entry.id,
+                "title": entry.title,
+                "linux": entry.linux,
+                "raw": entry.raw,
+                "args": split_bytes(entry.raw.as_bytes()).iter().map(|arg| lossy(arg.raw)).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    Ok(json!({"entries": entries}))
 }
 
 fn env(file: &str) -> Outcome {

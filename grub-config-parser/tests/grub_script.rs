@@ -118,11 +118,7 @@ fn limit(accepts: impl Fn(usize) -> bool) -> usize {
     assert!(accepts(low) && !accepts(high));
     while high - low > 1 {
         let middle = low.midpoint(high);
-        if accepts(middle) {
-            low = middle
-        } else {
-            high = middle
-        }
+        *(if accepts(middle) { &mut low } else { &mut high }) = middle;
     }
     low
 }
@@ -132,7 +128,8 @@ fn the_limits_of_size_and_depth_are_grubs() {
     if common::program("grub-script-check").is_none() {
         return;
     }
-    let makers: &[(&str, fn(usize) -> String)] = &[
+    type Maker = (&'static str, fn(usize) -> String);
+    let makers: &[Maker] = &[
         ("words", |n| format!("echo{}\n", " a".repeat(n))),
         ("words in a block", |n| {
             format!("menuentry a {{\necho{}\n}}\n", " a".repeat(n))

@@ -98,6 +98,18 @@ pub(super) struct Ast {
 }
 
 impl Ast {
+    /// An empty tree with room for what a source of this size usually makes.
+    pub(super) fn for_source(bytes: usize) -> Self {
+        let words = bytes / 10;
+        Self {
+            nodes: Vec::with_capacity(words / 4),
+            lists: Vec::with_capacity(words / 4),
+            words: Vec::with_capacity(words),
+            parts: Vec::with_capacity(words),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn text(&self, slice: Slice) -> &[u8] {
         self.source.get(slice.range()).unwrap_or(&[])
     }

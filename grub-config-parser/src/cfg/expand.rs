@@ -175,7 +175,13 @@ impl Machine<'_> {
                 }
                 b'$' if !escaped => match reference(rest) {
                     Reference::Name(name, behind) => {
-                        out.extend(self.lookup(name).unwrap_or_default());
+                        match (&self.scope, name) {
+                            // The only positional one that is looked at here.
+                            (Some(scope), b"#") => {
+                                out.extend(alloc::format!("{}", scope.len()).into_bytes());
+                            }
+                            _ => out.extend(self.lookup(name).unwrap_or_default()),
+                        }
                         rest = behind;
                     }
                     Reference::Open => break,

@@ -54,37 +54,47 @@ pub(super) struct Lexer<'a> {
     pub(super) comment_in_word: bool,
 }
 
-fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r')
+const BLANK: u8 = 1;
+/// What a word may hold without quotes.
+const WORD: u8 = 2;
+const NAME_START: u8 = 4;
+const NAME: u8 = 8;
+
+/// What each byte may be part of.
+static CLASSES: [u8; 256] = classes();
+
+#[allow(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "256 bytes"
+)]
+const fn classes() -> [u8; 256] {
+    let mut table = [WORD; 256];
+    let mut index = 0;
+    while index < 256 {
+        table[index] = match index as u8 {
+            b'{' | b'}' | b'|' | b'&' | b'$' | b';' | b'<' | b'>' | b'\n' | 0 => 0,
+            b'\'' | b'"' | b'\\' => 0,
+            b' ' | b'\t' | b'\r' => BLANK,
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => WORD | NAME | NAME_START,
+            b'0'..=b'9' => WORD | NAME,
+            _ => WORD,
+        };
+        index += 1;
+    }
+    table
 }
 
-fn is_word_char(byte: u8) -> bool {
-    !matches!(
-        byte,
-        b'{' | b'}'
-            | b'|'
-            | b'&'
-            | b'$'
-            | b';'
-            | b'<'
-            | b'>'
-            | b' '
-            | b'\t'
-            | b'\n'
-            | b'\r'
-            | b'\''
-            | b'"'
-            | b'\\'
-            | 0
-    )
+fn class(byte: u8) -> u8 {
+    CLASSES.get(usize::from(byte)).copied().unwrap_or(0)
 }
 
 pub(super) fn is_name_start(byte: u8) -> bool {
-    byte.is_ascii_alphabetic() || byte == b'_'
+    class(byte) & NAME_START != 0
 }
 
 pub(super) fn is_name_char(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
+    class(byte) & NAME != 0
 }
 
 impl<'a> Lexer<'a> {
@@ -104,11 +114,16 @@ impl<'a> Lexer<'a> {
         self.source.get(at).copied()
     }
 
-    fn skip_while(&self, mut at: usize, wanted: impl Fn(u8) -> bool) -> usize {
-        while self.byte(at).is_some_and(&wanted) {
-            at += 1;
-        }
-        at
+    fn skip_while(&self, at: usize, wanted: impl Fn(u8) -> bool) -> usize {
+        let rest = self.source.get(at..).unwrap_or(&[]);
+        at + rest
+            .iter()
+            .position(|byte| !wanted(*byte))
+            .unwrap_or(rest.len())
+    }
+
+    fn skip_class(&self, at: usize, wanted: u8) -> usize {
+        self.skip_while(at, |byte| class(byte) & wanted != 0)
     }
 
     pub(super) fn next_token(&mut self) -> Option<Token> {
@@ -138,7 +153,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn blanks(&self, start: usize) -> (TokenKind, usize) {
-        let end = self.skip_while(start, is_blank);
+        let end = self.skip_class(start, BLANK);
         let kind = if end - start < TOKEN_BUFFER {
             TokenKind::Blank
         } else {
@@ -149,11 +164,11 @@ impl<'a> Lexer<'a> {
 
     fn comment(&self, start: usize) -> (TokenKind, usize) {
         let end = self.skip_while(start, |byte| byte != b'\n');
-        let text = self.source.get(start..end).unwrap_or(&[]);
-        let length = text
-            .iter()
-            .position(|byte| *byte == 0)
-            .unwrap_or(text.len());
+        let mut length = end - start;
+        if length + 2 >= TOKEN_BUFFER {
+            let text = self.source.get(start..end).unwrap_or(&[]);
+            length = text.iter().position(|byte| *byte == 0).unwrap_or(length);
+        }
         // Flex also counts the newline that it looks ahead to and its own end mark.
         let kind = if length + 2 < TOKEN_BUFFER {
             TokenKind::Comment
@@ -164,7 +179,20 @@ impl<'a> Lexer<'a> {
     }
 
     fn word(&mut self, start: usize) -> (TokenKind, usize) {
-        let mut at = start;
+        // Most words are names or plain text.
+        let name_end = self.skip_class(start, NAME);
+        let plain_end = self.skip_class(name_end, WORD);
+        let ends = !matches!(self.byte(plain_end), Some(b'\\' | b'"' | b'\'' | b'$'));
+        if ends && plain_end - start + 1 < TOKEN_BUFFER && plain_end > start {
+            let first = self.byte(start).unwrap_or(0);
+            if name_end == plain_end && is_name_start(first) {
+                return (TokenKind::Name, plain_end);
+            }
+            if !matches!(first, b'[' | b']') {
+                return (TokenKind::Word, plain_end);
+            }
+        }
+        let mut at = plain_end;
         // An unquoted backslash may not join the last line with nothing.
         let mut joined_nothing = false;
         while let Some(byte) = self.byte(at) {
@@ -183,7 +211,7 @@ impl<'a> Lexer<'a> {
                     None if at == start => return (TokenKind::Bad, start + 1),
                     None => break,
                 },
-                _ if is_word_char(byte) => Some(self.skip_while(at, is_word_char)),
+                _ if class(byte) & WORD != 0 => Some(self.skip_class(at, WORD)),
                 _ => break,
             };
             match next {

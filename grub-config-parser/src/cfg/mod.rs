@@ -28,6 +28,7 @@ mod names;
 mod parse;
 mod script;
 mod select;
+mod single;
 mod test_command;
 mod word;
 
@@ -36,4 +37,5 @@ pub use error::SyntaxError;
 pub use lex::{Token, TokenKind, tokens};
 pub use menu::{Context, Entry, Menu};
 pub use script::Script;
+pub(crate) use single::linux_args;
 pub use word::quote;

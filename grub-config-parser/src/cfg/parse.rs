@@ -121,7 +121,7 @@ pub(super) fn parse(source: &[u8]) -> Result<Parsed, SyntaxError> {
         source,
         lexer: Lexer::new(source),
         peeked: None,
-        ast: Ast::default(),
+        ast: Ast::for_source(source.len()),
         frames: Vec::new(),
         frame: Frame::new(Open::Top, 3),
     };

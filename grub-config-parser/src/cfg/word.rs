@@ -50,15 +50,16 @@ pub(super) fn split_word(source: &[u8], token: &Token, parts: &mut Vec<Part>) ->
     Some(())
 }
 
-fn plain_end(source: &[u8], mut at: usize, end: usize) -> usize {
-    while at < end {
-        match source.get(at) {
-            Some(b'"' | b'\'' | b'$') | None => break,
-            Some(b'\\') => at += 2,
-            Some(_) => at += 1,
-        }
+fn plain_end(source: &[u8], at: usize, end: usize) -> usize {
+    let text = source.get(at..end).unwrap_or(&[]);
+    let special = |byte: &u8| matches!(byte, b'"' | b'\'' | b'$' | b'\\');
+    let mut length = text.iter().position(special).unwrap_or(text.len());
+    while text.get(length) == Some(&b'\\') {
+        length += 2;
+        let rest = text.get(length..).unwrap_or(&[]);
+        length += rest.iter().position(special).unwrap_or(rest.len());
     }
-    at.min(end)
+    (at + length).min(end)
 }
 
 fn find_quote(source: &[u8], start: usize) -> Option<usize> {

@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use super::Document;
 use super::syntax::{Command, Operator, Part, Simple, Word};
-use crate::cmdline::{Arg, RawArg, split_bytes};
+use crate::cmdline::{Arg, split_bytes};
 
 /// Why an edit is not made. Nothing is changed then.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,25 +144,29 @@ fn cuts_of(bytes: &[(u8, Range<usize>)], pattern: &Arg) -> Vec<Range<usize>> {
     let mut drop = alloc::vec![false; text.len()];
     let mut from = 0;
     for arg in split_bytes(&text) {
-        let start = place(&text, from, &arg);
+        let start = from + blanks(text.get(from..).unwrap_or(&[]));
         let end = start + arg.raw.len();
         from = end;
         let known = !arg.raw.contains(&OPAQUE);
         if !known || !pattern.matches(&Arg::new(&String::from_utf8_lossy(arg.raw))) {
             continue;
         }
-        // The blanks before it go too; for the first argument, those behind it.
+        // The blanks before it go too, as far as they stand right there: not those before a joined
+        // line. For the first argument, those behind it go.
         let blank = |at: usize| text.get(at).is_some_and(u8::is_ascii_whitespace);
-        let gone = |at: usize, drop: &[bool]| drop.get(at).copied().unwrap_or(false);
-        let mut begin = start;
-        while begin > 0 && blank(begin - 1) && !gone(begin - 1, &drop) {
+        let joined = |at: usize| match (at.checked_sub(1).and_then(|b| bytes.get(b)), bytes.get(at))
+        {
+            (Some((_, before)), Some((_, behind))) => before.end == behind.start,
+            _ => false,
+        };
+        let gone = |at: usize| drop.get(at).copied().unwrap_or(false);
+        let (mut begin, mut stop) = (start, end);
+        while begin > 0 && blank(begin - 1) && !gone(begin - 1) && joined(begin) {
             begin -= 1;
         }
-        let first = begin == 0 || gone(begin - 1, &drop) && (0..begin).all(|at| gone(at, &drop));
-        let mut stop = end;
-        if first {
+        if (0..start).all(|at| gone(at) || blank(at)) {
             begin = start;
-            while blank(stop) {
+            while blank(stop) && joined(stop) {
                 stop += 1;
             }
         }
@@ -174,13 +178,11 @@ fn cuts_of(bytes: &[(u8, Range<usize>)], pattern: &Arg) -> Vec<Range<usize>> {
     dropped.map(|((_, span), _)| span.clone()).collect()
 }
 
-fn place(text: &[u8], from: usize, arg: &RawArg<'_>) -> usize {
-    let rest = text.get(from..).unwrap_or(&[]);
-    let blanks = rest
-        .iter()
-        .take_while(|b| b.is_ascii_whitespace() || **b == 0x0b || **b == 0xa0);
-    let _ = arg;
-    from + blanks.count()
+/// How many bytes that separate arguments stand at the start.
+fn blanks(text: &[u8]) -> usize {
+    text.iter()
+        .take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r' | 0xa0))
+        .count()
 }
 
 fn collect<'c>(command: &'c Command, variable: &[u8], out: &mut Vec<(&'c Word, usize)>) {

@@ -1,0 +1,134 @@
+//! Boot Loader Specification entries (`loader/entries/*.conf`), as GRUB's `blscfg` reads them.
+//!
+//! ```
+//! use grub_config_parser::bls::{Order, Snippet, menu};
+//! let files = [
+//!     Snippet::parse("a-5.9.conf", b"linux /vmlinuz-5.9\noptions $kernelopts quiet\n"),
+//!     Snippet::parse("a-5.10.conf", b"title New\nlinux /vmlinuz-5.10\noptions ro\n"),
+//! ];
+//! let env = [("kernelopts".to_string(), "root=/dev/sda1 ro".to_string())].into();
+//! let entries = menu(&files, Order::FileVerCmp, &env);
+//! assert_eq!(entries[0].title, "New");
+//! assert_eq!(entries[1].raw, "root=/dev/sda1 ro quiet");
+//! ```
+
+mod compare;
+mod expand;
+mod snippet;
+
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+pub use compare::{file_version_order, rpm_order};
+pub use expand::expand;
+pub use snippet::Snippet;
+
+use crate::cfg;
+use crate::cmdline::CommandLine;
+
+/// How a GRUB orders entries; the first one is the default. They disagree on everyday nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// GRUB 2.14's own `blscfg`: file names, by gnulib's `filevercmp`.
+    FileVerCmp,
+    /// Red Hat's and Fedora's `blscfg`: name, version and release, as rpm compares them.
+    Rpm,
+}
+
+/// One entry of the menu.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Entry {
+    /// The file's name without `.conf`.
+    pub id: String,
+    /// The `title`, or else the `linux` path.
+    pub title: String,
+    /// The `linux` path as written.
+    pub linux: String,
+    /// What the loader gives the kernel, without `BOOT_IMAGE=`.
+    pub raw: String,
+    /// `raw`, split as the kernel does.
+    pub cmdline: CommandLine,
+    /// The place of its file among those given.
+    pub file: usize,
+}
+
+/// The menu that these files make, in order. `env` are the variables that are set when `blscfg`
+/// runs. A file without `linux` makes no entry, and of two that compare the same only the first counts.
+pub fn menu(files: &[Snippet], order: Order, env: &BTreeMap<String, String>) -> Vec<Entry> {
+    let mut indices: Vec<usize> = (0..files.len()).collect();
+    indices.retain(|index| {
+        files
+            .get(*index)
+            .is_some_and(|file| accepted(file.name(), order))
+    });
+    let compare = |a: &usize, b: &usize| match (files.get(*a), files.get(*b)) {
+        (Some(a), Some(b)) => compare(a.name(), b.name(), order),
+        _ => Ordering::Equal,
+    };
+    indices.sort_by(|a, b| compare(b, a));
+    indices.dedup_by(|b, a| compare(a, b) == Ordering::Equal);
+    let entry = |index: usize| {
+        files
+            .get(index)
+            .and_then(|file| entry(file, index, order, env))
+    };
+    indices.into_iter().filter_map(entry).collect()
+}
+
+/// True if a GRUB with this order reads a file of this name.
+pub fn accepted(name: &str, order: Order) -> bool {
+    name.ends_with(".conf") && (order == Order::FileVerCmp || !name.starts_with('.'))
+}
+
+/// Compares two file names; the greater one comes first in the menu.
+pub fn compare(a: &str, b: &str, order: Order) -> Ordering {
+    match order {
+        Order::FileVerCmp => file_version_order(a.as_bytes(), b.as_bytes()),
+        Order::Rpm => {
+            let id = |name: &str| name.strip_suffix(".conf").unwrap_or(name).to_string();
+            rpm_order(id(a).as_bytes(), id(b).as_bytes())
+        }
+    }
+}
+
+fn entry(
+    file: &Snippet,
+    index: usize,
+    order: Order,
+    env: &BTreeMap<String, String>,
+) -> Option<Entry> {
+    let linux = file.value("linux")?.to_string();
+    let variable = |name: &str| env.get(name).map(String::as_str);
+    let mut options = file
+        .value("options")
+        .and_then(|options| expand(options, variable));
+    if options.is_none() && order == Order::Rpm {
+        options = variable("default_kernelopts").and_then(|options| expand(options, variable));
+    }
+    let title = file.value("title").unwrap_or(&linux).to_string();
+    let mut scope = alloc::vec![title.clone()];
+    scope.extend(file.values("grub_arg").map(str::to_string));
+    // GRUB makes a script of it and runs that when the entry is chosen.
+    let script = match &options {
+        Some(options) => alloc::format!("linux {linux} {options}\n"),
+        None => alloc::format!("linux {linux}\n"),
+    };
+    let args = cfg::linux_args(&script, &scope, env);
+    let raw = cfg::loader_quote(args.iter().map(String::as_str));
+    let id = file
+        .name()
+        .strip_suffix(".conf")
+        .unwrap_or(file.name())
+        .to_string();
+    Some(Entry {
+        id,
+        title,
+        linux,
+        cmdline: CommandLine::parse(&raw),
+        raw,
+        file: index,
+    })
+}

@@ -1,0 +1,127 @@
+//! One file.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// One `.conf` file: every byte kept, keys read as GRUB reads them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snippet {
+    name: String,
+    source: Vec<u8>,
+    keys: Vec<(String, String)>,
+}
+
+impl Snippet {
+    /// Reads a file. `name` is its name with `.conf`. Reading stops at an empty line or at a key
+    /// without a value, as GRUB's does.
+    pub fn parse(name: &str, source: &[u8]) -> Self {
+        let mut keys = Vec::new();
+        for line in source.split(|byte| *byte == b'\n') {
+            match key_value(line) {
+                Line::Comment => {}
+                Line::Pair(key, value) => keys.push((key, value)),
+                Line::End => break,
+            }
+        }
+        Self {
+            name: name.to_string(),
+            source: source.to_vec(),
+            keys,
+        }
+    }
+
+    /// The file's name, with `.conf`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The file as it was given.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.source.clone()
+    }
+
+    /// The first value of a key: the one that counts for `linux`, `title` and `options`.
+    pub fn value(&self, key: &str) -> Option<&str> {
+        self.keys
+            .iter()
+            .find(|(own, _)| own == key)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// Every value of a key, in order.
+    pub fn values<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
+        self.keys
+            .iter()
+            .filter(move |(own, _)| own == key)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// Keys and values in order, up to where GRUB stops reading.
+    pub fn keys(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.keys
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// The file with another first value of `key`, all other bytes kept. A key that is not there is
+    /// added behind the last one that GRUB reads.
+    pub fn with_value(&self, key: &str, value: &str) -> Self {
+        let mut out = Vec::with_capacity(self.source.len() + value.len());
+        let mut done = false;
+        for line in self.source.split_inclusive(|byte| *byte == b'\n') {
+            let text = line.strip_suffix(b"\n").unwrap_or(line);
+            let read = key_value(text);
+            match &read {
+                Line::Pair(own, old) if !done && own == key => {
+                    // GRUB drops carriage returns; the one that ends the line stays.
+                    let body = text.strip_suffix(b"\r").unwrap_or(text);
+                    let head = body.len().saturating_sub(old.len());
+                    out.extend_from_slice(line.get(..head).unwrap_or(line));
+                    out.extend_from_slice(value.as_bytes());
+                    out.extend_from_slice(line.get(body.len()..).unwrap_or(&[]));
+                    done = true;
+                    continue;
+                }
+                Line::End if !done => {
+                    out.extend_from_slice(alloc::format!("{key} {value}\n").as_bytes());
+                    done = true;
+                }
+                _ => {}
+            }
+            out.extend_from_slice(line);
+        }
+        if !done {
+            if !out.is_empty() && !out.ends_with(b"\n") {
+                out.push(b'\n');
+            }
+            out.extend_from_slice(alloc::format!("{key} {value}\n").as_bytes());
+        }
+        Self::parse(&self.name, &out)
+    }
+}
+
+enum Line {
+    Comment,
+    Pair(String, String),
+    End,
+}
+
+fn key_value(line: &[u8]) -> Line {
+    let end = line
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(line.len());
+    let bytes = line.iter().take(end).copied().filter(|byte| *byte != b'\r');
+    let line = String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned();
+    let blank = |c: char| matches!(c, ' ' | '\t');
+    let line = line.trim_start_matches(blank);
+    let (key, value) = line.split_once(blank).unwrap_or((line, ""));
+    let value = value.trim_start_matches(blank);
+    if key.starts_with('#') {
+        Line::Comment
+    } else if key.is_empty() || value.is_empty() {
+        Line::End
+    } else {
+        Line::Pair(key.to_string(), value.to_string())
+    }
+}

@@ -1,0 +1,44 @@
+//! Running the short scripts that `blscfg` makes.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::body::is_linux;
+use super::machine::{Code, Files, Machine};
+use super::script::parse_text;
+
+/// Runs a script as an entry's body and gives the arguments of its last `linux` command, less the
+/// kernel's path. Nothing from a script that does not parse: GRUB boots nothing then.
+pub(crate) fn linux_args(
+    source: &str,
+    scope: &[String],
+    env: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let Some(ast) = parse_text(source.as_bytes().to_vec()) else {
+        return Vec::new();
+    };
+    let files = Files {
+        env: Some(env),
+        existing: &[],
+        keep_saved: false,
+    };
+    let mut machine = Machine::new(&files);
+    for (name, value) in env {
+        machine.env.set(name.as_bytes(), value.as_bytes());
+    }
+    machine.scope = Some(scope.iter().map(|arg| arg.as_bytes().to_vec()).collect());
+    machine.record = true;
+    machine.run(Code {
+        list: ast.root,
+        ast,
+    });
+    let linux = machine
+        .ran
+        .iter()
+        .rev()
+        .find(|ran| ran.argv.first().is_some_and(|n| is_linux(n)));
+    let args = linux.into_iter().flat_map(|ran| ran.argv.iter().skip(2));
+    args.map(|arg| String::from_utf8_lossy(arg).into_owned())
+        .collect()
+}

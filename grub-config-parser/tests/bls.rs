@@ -1,0 +1,198 @@
+//! Boot Loader Specification entries: order, substitution, edits.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "tests start programs, read files and panic"
+)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use grub_config_parser::bls::{Order, Snippet, compare, expand, file_version_order, menu};
+use proptest::prelude::*;
+
+fn ids(names: &[&str], order: Order) -> Vec<String> {
+    let files: Vec<Snippet> = names
+        .iter()
+        .map(|n| Snippet::parse(n, b"linux /k\n"))
+        .collect();
+    menu(&files, order, &BTreeMap::new())
+        .into_iter()
+        .map(|entry| entry.id)
+        .collect()
+}
+
+#[test]
+fn the_two_orders_disagree_where_the_facts_say_so() {
+    let names = [
+        "m-5.14.0-70.el9.x86_64.conf",
+        "m-5.14.0-70.13.1.el9_0.x86_64.conf",
+    ];
+    assert_eq!(ids(&names, Order::FileVerCmp)[0], "m-5.14.0-70.el9.x86_64");
+    assert_eq!(ids(&names, Order::Rpm)[0], "m-5.14.0-70.13.1.el9_0.x86_64");
+    let names = [
+        "m-5.9.1-1.conf",
+        "m-5.10.0-1.conf",
+        "m-0-rescue.conf",
+        ".m-6.0-1.conf",
+    ];
+    assert_eq!(
+        ids(&names, Order::Rpm),
+        ["m-5.10.0-1", "m-5.9.1-1", "m-0-rescue"],
+        "hidden files are not read"
+    );
+    assert_eq!(ids(&["a~1.conf", "a.conf"], Order::Rpm), ["a", "a~1"]);
+    assert_eq!(
+        ids(&["a-1+debug.conf", "a-1.conf"], Order::Rpm),
+        ["a-1+debug", "a-1"]
+    );
+    assert_eq!(ids(&["b.conf", "c.txt"], Order::FileVerCmp), ["b"]);
+}
+
+proptest! {
+    #![proptest_config(common::cases(300))]
+
+    #[test]
+    fn file_versions_are_ordered_as_sort_orders_them(
+        names in prop::collection::vec("[a0~1-]{1,3}[a-c0-2.~_+-]{0,8}(\\.conf)?", 2..6),
+    ) {
+        let Some(sort) = common::program("sort") else { return Ok(()) };
+        let mut child = Command::new(sort)
+            .arg("-V")
+            .env("LC_ALL", "C")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all((names.join("\n") + "\n").as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let sorted = String::from_utf8(output.stdout).unwrap();
+        let sorted: Vec<&str> = sorted.lines().collect();
+        // `sort` splits ties by bytes.
+        let mut own: Vec<&str> = names.iter().map(String::as_str).collect();
+        own.sort_by(|a, b| file_version_order(a.as_bytes(), b.as_bytes()).then(a.cmp(b)));
+        prop_assert_eq!(own, sorted);
+    }
+
+    #[test]
+    fn both_orders_are_orders(
+        a in "[a0.~1+-]{0,8}", b in "[a0.~1+-]{0,8}",
+        order in prop::sample::select(&[Order::FileVerCmp, Order::Rpm][..]),
+    ) {
+        prop_assert_eq!(compare(&a, &b, order), compare(&b, &a, order).reverse());
+        prop_assert!(compare(&a, &a, order).is_eq());
+    }
+
+    #[test]
+    fn any_bytes_are_kept_and_an_edit_is_found(
+        text in prop::collection::vec(prop::sample::select(&b"a #\n\r\t\0options "[..]), 0..60),
+    ) {
+        let file = Snippet::parse("x.conf", &text);
+        prop_assert_eq!(file.to_bytes(), text);
+        let edited = file.with_value("options", "ro quiet");
+        prop_assert_eq!(edited.value("options"), Some("ro quiet"));
+        let others = |file: &Snippet| -> Vec<(String, String)> {
+            let keys = file.keys().filter(|(key, _)| *key != "options");
+            keys.map(|(key, value)| (key.to_string(), value.to_string())).collect()
+        };
+        prop_assert_eq!(others(&edited), others(&file));
+    }
+}
+
+#[test]
+fn variables_are_put_in_as_grub_does_it() {
+    let env = [("opts", "root=/dev/sda1 ro"), ("t", "x")];
+    let value = |text: &str| {
+        expand(text, |name| {
+            env.iter()
+                .find(|(own, _)| *own == name)
+                .map(|(_, value)| *value)
+        })
+    };
+    for (text, wanted) in [
+        ("$opts quiet", Some("root=/dev/sda1 ro quiet")),
+        ("$opts", Some("root=/dev/sda1 ro ")),
+        ("quiet $opts", Some("quiet root=/dev/sda1 ro ")),
+        ("$unset $opts", Some("root=/dev/sda1 ro ")),
+        ("$unset $other", Some("")),
+        ("$unset$opts", None),
+        ("ro quiet", Some("ro quiet")),
+        ("$opts/x yy", Some("root=/dev/sda1 ro /x yy")),
+        // A single byte is lost.
+        ("x", None),
+        ("ro $t", Some("ro ")),
+        ("a $opts", Some("a root=/dev/sda1 ro ")),
+    ] {
+        assert_eq!(value(text).as_deref(), wanted, "{text}");
+    }
+}
+
+#[test]
+fn options_go_through_the_script_and_the_loader() {
+    let file = Snippet::parse(
+        "m-1.conf",
+        b"# made\ntitle T\nlinux /vmlinuz\noptions a=\"b c\" 'd' e\\\"f $xy\noptions ignored\n\nversion 1\n",
+    );
+    assert_eq!(
+        file.value("version"),
+        None,
+        "reading stops at the empty line"
+    );
+    let env = [("xy".to_string(), "y z".to_string())].into();
+    let entries = menu(&[file], Order::Rpm, &env);
+    assert_eq!(entries[0].raw, "\"a=b c\" d e\\\"f y z");
+    assert_eq!(
+        (entries[0].title.as_str(), entries[0].linux.as_str()),
+        ("T", "/vmlinuz")
+    );
+    let open = Snippet::parse("m-1.conf", b"linux /vmlinuz\noptions a='b\n");
+    assert_eq!(menu(&[open], Order::Rpm, &env)[0].raw, "");
+}
+
+#[test]
+fn an_edit_changes_one_value_only() {
+    let text = b"title T\r\noptions  a b\r\nlinux /k\n# end";
+    let edited = Snippet::parse("x.conf", text).with_value("options", "c");
+    assert_eq!(
+        edited.to_bytes(),
+        b"title T\r\noptions  c\r\nlinux /k\n# end"
+    );
+    let added = Snippet::parse("x.conf", b"linux /k\n\nversion 1\n").with_value("options", "c");
+    assert_eq!(added.to_bytes(), b"linux /k\noptions c\n\nversion 1\n");
+}
+
+#[test]
+fn the_corpus_is_read() {
+    let files: Vec<Snippet> = common::corpus_files("bls")
+        .iter()
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let text = std::fs::read(path).unwrap();
+            let file = Snippet::parse(&name, &text);
+            assert_eq!(file.to_bytes(), text);
+            file
+        })
+        .collect();
+    let env = [(
+        "kernelopts".to_string(),
+        "root=/dev/mapper/cl-root ro".to_string(),
+    )]
+    .into();
+    for order in [Order::FileVerCmp, Order::Rpm] {
+        for entry in menu(&files, order, &env) {
+            let options = files[entry.file].value("options").unwrap_or("");
+            if options.contains("$kernelopts") {
+                assert!(
+                    entry.cmdline.last("root").is_some(),
+                    "{}: {}",
+                    entry.id,
+                    entry.raw
+                );
+            }
+        }
+    }
+}
