@@ -3,7 +3,7 @@
 //! * [`cmdline`]: the kernel command line, with the kernel's quoting;
 //! * [`grubenv`]: GRUB's environment block, edited in place;
 //! * [`defaults`]: `/etc/default/grub` and its drop-ins, as dash evaluates them;
-//! * [`cfg`]: `grub.cfg` scripts and the menu that they make;
+//! * [`mod@cfg`]: `grub.cfg` scripts and the menu that they make;
 //! * [`bls`]: Boot Loader Specification entries, in the order of the GRUB that is installed.
 //!
 //! Nothing here reads a file, starts a process or panics on any input. The crate is `no_std` and needs
