@@ -223,6 +223,10 @@ pub fn evaluate(files: &[File<'_>]) -> Evaluation {
     let mut aborts = None;
     for file in files {
         state.file = file.name.to_string();
+        // Whatever its size, a file without loops is followed to its end.
+        state.fuel = state
+            .fuel
+            .saturating_add(u32::try_from(file.doc.source.len()).unwrap_or(u32::MAX));
         if let Some((line, message)) = source(&mut state, file.doc) {
             aborts = Some(Abort {
                 file: file.name.to_string(),
