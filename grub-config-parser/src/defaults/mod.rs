@@ -16,17 +16,22 @@
 //! ```
 
 mod builtin;
+mod compound;
+mod dollar;
 mod edit;
 mod exec;
 mod expand;
 mod glob;
+mod keywords;
 mod lex;
 mod names;
+mod nested;
 mod parse;
 mod state;
 mod syntax;
 mod test;
 mod touch;
+mod word_state;
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
