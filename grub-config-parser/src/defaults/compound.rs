@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::lex::{ParseError, Tok};
 use super::parse::{KEYWORDS, NEWLINES, Parser, is_name};
-use super::syntax::{Command, Word};
+use super::syntax::Command;
 
 impl Parser<'_> {
     pub(super) fn if_command(&mut self) -> Result<Command, ParseError> {
