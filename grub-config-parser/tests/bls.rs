@@ -27,7 +27,7 @@ fn ids(names: &[&str], order: Order) -> Vec<String> {
 }
 
 #[test]
-fn the_two_orders_disagree_where_the_facts_say_so() {
+fn the_two_orders_disagree_about_everyday_kernels() {
     let names = [
         "m-5.14.0-70.el9.x86_64.conf",
         "m-5.14.0-70.13.1.el9_0.x86_64.conf",

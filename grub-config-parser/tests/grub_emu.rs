@@ -153,7 +153,7 @@ fn words_functions_and_loops_do_what_they_do_in_grub() {
         ("eval \"set x='1 2'\"; eval linux /k '$x' \\'$x\\'", ""),
         ("setparams u 'v w'; shift; linux /k $# $@ \"$@\" \"$*\"", ""),
         ("linux /k $\"a $v \\\\ \\$ ${#} b\"", ""),
-        ("! true; linux /k $?; ! false; linux /k $?", ""),
+        ("! true; set r=$?; ! false; linux /k $r $?", ""),
     ] {
         let text = format!(
             "function f {{ set r=\"$1-$2-$#\"; return 3; }}\nmenuentry t u {{ {body}; }}\n"

@@ -35,11 +35,13 @@ impl Machine<'_> {
             }
         }
         if self.record {
-            // The span is only of use where each argument comes from one word.
-            let simple = !invert && origins.iter().copied().eq(0..words.range().len());
+            let origins = if invert { Vec::new() } else { origins };
+            let ast = Arc::clone(ast);
             self.ran.push(Ran {
                 argv: argv.clone(),
-                words: simple.then_some(words),
+                words,
+                ast,
+                origins,
             });
         }
         let name = argv.remove(0);

@@ -17,6 +17,9 @@ const MOST_BYTES: usize = 4 << 20;
 #[derive(Default)]
 struct Argv {
     args: Vec<Option<Vec<u8>>>,
+    /// For each argument that has begun: the word it began in.
+    origins: Vec<usize>,
+    word: usize,
     bytes: usize,
 }
 
@@ -34,6 +37,9 @@ impl Argv {
             return;
         }
         if let Some(last) = self.args.last_mut() {
+            if last.is_none() {
+                self.origins.push(self.word);
+            }
             last.get_or_insert_default().extend_from_slice(text);
         }
     }
@@ -52,22 +58,19 @@ impl Machine<'_> {
     /// Expands words. Also gives for each argument the number of the word that it began in.
     pub(super) fn expand(&mut self, ast: &Arc<Ast>, words: Slice) -> (Vec<Vec<u8>>, Vec<usize>) {
         let mut argv = Argv::default();
-        let mut origins = Vec::new();
         for (index, word) in ast.words(words).iter().enumerate() {
+            argv.word = index;
             argv.next();
             for part in ast.parts(word) {
                 self.expand_part(ast, *part, &mut argv);
             }
-            origins.resize(argv.args.len(), index);
         }
-        let mut args = Vec::with_capacity(argv.args.len());
-        let mut starts = Vec::with_capacity(argv.args.len());
-        for (arg, origin) in core::mem::take(&mut argv.args).into_iter().zip(origins) {
-            // GRUB stops at the first one that never began; only the last one can be so.
-            let Some(arg) = arg else { break };
-            args.push(arg);
-            starts.push(origin);
-        }
+        // GRUB stops at the first one that never began; only the last one can be so.
+        let args: Vec<Vec<u8>> = core::mem::take(&mut argv.args)
+            .into_iter()
+            .map_while(|a| a)
+            .collect();
+        let starts = core::mem::take(&mut argv.origins);
         self.burn(argv.bytes);
         if argv.bytes > MOST_BYTES {
             self.fuel = 0;

@@ -35,8 +35,11 @@ pub(super) struct RawEntry {
 #[derive(Debug, Clone)]
 pub(super) struct Ran {
     pub(super) argv: Vec<Vec<u8>>,
-    /// The words of the command, where it stands in the body itself.
-    pub(super) words: Option<Slice>,
+    /// The words of the command, as written, and the tree that they are in.
+    pub(super) words: Slice,
+    pub(super) ast: Arc<Ast>,
+    /// For each of `argv` the word that it began in; empty where `!` stands before the command.
+    pub(super) origins: Vec<usize>,
 }
 
 pub(super) struct Files<'a> {

@@ -277,12 +277,12 @@ impl Script {
     }
 
     fn linux_line(&self, raw: &RawEntry, ran: &Ran, lines: &Lines) -> Option<LinuxLine> {
-        let body = raw.body.as_ref()?;
+        let own = |ast| alloc::sync::Arc::ptr_eq(ast, &self.ast);
         // Only this script's own text has places, and only what stands inside the entry is its own.
-        if !alloc::sync::Arc::ptr_eq(&body.ast, &self.ast) {
+        if !own(&ran.ast) || !own(&raw.body.as_ref()?.ast) {
             return None;
         }
-        let words = self.ast.words(ran.words?);
+        let words = self.ast.words(ran.words);
         let (start, end) = (
             words.first()?.span.start as usize,
             words.last()?.span.end as usize,
@@ -291,15 +291,24 @@ impl Script {
         if start < block.start || end > block.end {
             return None;
         }
-        let kernel = words.get(1)?.span.end as usize;
-        let from = words.get(2).map_or(kernel, |word| word.span.start as usize);
+        let kernel_word = *ran.origins.get(1)?;
+        // The kernel's word must be the kernel and nothing else.
+        if ran
+            .origins
+            .iter()
+            .filter(|word| **word == kernel_word)
+            .count()
+            != 1
+        {
+            return None;
+        }
+        let kernel = words.get(kernel_word)?.span.end as usize;
         let offset = |at: usize| self.original_offset(at);
         // The end is the byte behind the last one that belongs to it.
         let behind = |at: usize| at.checked_sub(1).map_or(0, |last| offset(last) + 1);
-        let span = if words.len() > 2 {
-            offset(from)..behind(end)
-        } else {
-            behind(kernel)..behind(kernel)
+        let span = match words.get(kernel_word + 1) {
+            Some(first) => offset(first.span.start as usize)..behind(end),
+            None => behind(kernel)..behind(kernel),
         };
         Some(LinuxLine {
             line: lines.line(offset(start)),

@@ -16,11 +16,13 @@
 
 mod ast;
 mod body;
+mod close;
 mod commands;
 mod entry_command;
 mod env;
 mod error;
 mod expand;
+mod frames;
 mod lex;
 mod machine;
 mod menu;

@@ -6,99 +6,26 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::ast::{Ast, Block, Kind, Node, Slice, Word};
+use super::ast::{Ast, Kind, Node, Slice, Word};
 use super::error::SyntaxError;
+use super::frames::{Frame, Open};
 use super::lex::{Lexer, Token, TokenKind};
 use super::word::split_word;
 
 /// Places on bison's stack (`YYMAXDEPTH` less the one that stays free).
 const STACK: usize = 9999;
 
-/// A construct that is not complete yet.
-enum Open {
-    Top,
-    Block {
-        words: Slice,
-        new_line: bool,
-        text_start: u32,
-    },
-    Function {
-        name: Slice,
-        new_line: bool,
-    },
-    IfCondition {
-        new_line: bool,
-        done: Vec<(Slice, Slice)>,
-    },
-    IfBody {
-        new_line: bool,
-        done: Vec<(Slice, Slice)>,
-        condition: Slice,
-    },
-    Else {
-        new_line: bool,
-        done: Vec<(Slice, Slice)>,
-    },
-    For {
-        new_line: bool,
-        name: Slice,
-        words: Slice,
-    },
-    WhileCondition {
-        new_line: bool,
-        until: bool,
-    },
-    WhileBody {
-        new_line: bool,
-        until: bool,
-        condition: Slice,
-    },
-}
-
-struct Frame {
-    open: Open,
-    items: Vec<u32>,
-    /// Places taken by what encloses this list.
-    places: usize,
-    /// A command is complete, a delimiter has to follow before the next.
-    complete: bool,
-    delimited: bool,
-    new_line: bool,
-}
-
-impl Frame {
-    fn new(open: Open, places: usize) -> Self {
-        Self {
-            open,
-            items: Vec::new(),
-            places,
-            complete: false,
-            delimited: false,
-            new_line: false,
-        }
-    }
-
-    /// Places taken before the next command of this list starts.
-    fn next_places(&self) -> usize {
-        match self.open {
-            Open::Top => self.places,
-            _ if self.items.is_empty() && !self.complete => self.places + 1,
-            _ => self.places + 2,
-        }
-    }
-}
-
-struct Parser<'a> {
+pub(super) struct Parser<'a> {
     source: &'a [u8],
     lexer: Lexer<'a>,
-    peeked: Option<Token>,
-    ast: Ast,
+    pub(super) peeked: Option<Token>,
+    pub(super) ast: Ast,
     frames: Vec<Frame>,
     /// The frame on top.
-    frame: Frame,
+    pub(super) frame: Frame,
 }
 
-fn offset(at: usize) -> u32 {
+pub(super) fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
@@ -153,12 +80,12 @@ impl<'a> Parser<'a> {
         self.peek().map(|token| token.kind)
     }
 
-    fn next(&mut self) -> Option<Token> {
+    pub(super) fn next(&mut self) -> Option<Token> {
         self.peek();
         self.peeked.take()
     }
 
-    fn text(&self, token: &Token) -> &'a [u8] {
+    pub(super) fn text(&self, token: &Token) -> &'a [u8] {
         self.source.get(token.span.clone()).unwrap_or(&[])
     }
 
@@ -167,7 +94,7 @@ impl<'a> Parser<'a> {
         SyntaxError::at(self.source, at, message)
     }
 
-    fn unexpected<T>(&mut self, wanted: &str) -> Result<T, SyntaxError> {
+    pub(super) fn unexpected<T>(&mut self, wanted: &str) -> Result<T, SyntaxError> {
         let token = self.next();
         let found = match &token {
             None => String::from("the end of the file"),
@@ -241,7 +168,7 @@ impl<'a> Parser<'a> {
         Ok(false)
     }
 
-    fn take_list(&mut self) -> Slice {
+    pub(super) fn take_list(&mut self) -> Slice {
         let start = offset(self.ast.lists.len());
         self.ast.lists.append(&mut self.frame.items);
         Slice {
@@ -250,7 +177,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn add(&mut self, kind: Kind, new_line: bool) {
+    pub(super) fn add(&mut self, kind: Kind, new_line: bool) {
         self.frame.items.push(offset(self.ast.nodes.len()));
         self.ast.nodes.push(Node { kind, new_line });
         self.frame.complete = true;
@@ -266,7 +193,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes the top frame's construct and returns to the one around it.
-    fn pop(&mut self) -> Open {
+    pub(super) fn pop(&mut self) -> Open {
         let outer = self
             .frames
             .pop()
@@ -275,150 +202,10 @@ impl<'a> Parser<'a> {
     }
 
     /// Goes from one list of a construct to its next.
-    fn switch(&mut self, open: Open, places: usize) -> Result<(), SyntaxError> {
+    pub(super) fn switch(&mut self, open: Open, places: usize) -> Result<(), SyntaxError> {
         self.places(places)?;
         self.frame = Frame::new(open, places);
         Ok(())
-    }
-
-    fn close_block(&mut self) -> Result<(), SyntaxError> {
-        let complete = match self.frame.open {
-            Open::Block { .. } => true,
-            Open::Function { .. } => self.frame.delimited,
-            _ => false,
-        };
-        if !complete {
-            return self.unexpected("the end of the command");
-        }
-        let brace = self.next().map_or(0, |token| token.span.start);
-        let list = self.take_list();
-        match self.pop() {
-            Open::Block {
-                words,
-                new_line,
-                text_start,
-            } => {
-                let span = Slice {
-                    start: text_start,
-                    end: offset(brace),
-                };
-                let block = Some(Block { list, span });
-                self.add(Kind::Command { words, block }, new_line);
-            }
-            Open::Function { name, new_line } => {
-                self.add(Kind::Function { name, body: list }, new_line);
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Handles `then`, `else`, `elif`, `fi`, `do` and `done` where they end a list. False if the word
-    /// is none of them.
-    fn close_word(&mut self) -> Result<bool, SyntaxError> {
-        let Some(token) = self.peeked.clone() else {
-            return Ok(false);
-        };
-        let places = self.frame.places;
-        let word = self.text(&token);
-        let fits = matches!(
-            (&self.frame.open, word),
-            (Open::IfCondition { .. }, b"then")
-                | (Open::IfBody { .. }, b"elif" | b"else" | b"fi")
-                | (Open::Else { .. }, b"fi")
-                | (Open::WhileCondition { .. }, b"do")
-                | (Open::For { .. } | Open::WhileBody { .. }, b"done")
-        );
-        if !fits {
-            return Ok(false);
-        }
-        self.next();
-        let list = self.take_list();
-        let open = core::mem::replace(&mut self.frame.open, Open::Top);
-        match open {
-            Open::IfCondition { new_line, done } => {
-                self.switch(
-                    Open::IfBody {
-                        new_line,
-                        done,
-                        condition: list,
-                    },
-                    places + 3,
-                )?;
-            }
-            Open::IfBody {
-                new_line,
-                mut done,
-                condition,
-            } => {
-                done.push((condition, list));
-                match word {
-                    b"elif" => {
-                        self.switch(Open::IfCondition { new_line, done }, places + 3)?;
-                    }
-                    b"else" => self.switch(Open::Else { new_line, done }, places + 3)?,
-                    _ => self.close_if(new_line, &done, Slice::default()),
-                }
-            }
-            Open::Else { new_line, done } => self.close_if(new_line, &done, list),
-            Open::WhileCondition { new_line, until } => {
-                let open = Open::WhileBody {
-                    new_line,
-                    until,
-                    condition: list,
-                };
-                self.switch(open, places + 3)?;
-            }
-            Open::WhileBody {
-                new_line,
-                until,
-                condition,
-            } => {
-                self.pop();
-                self.add(
-                    Kind::While {
-                        condition,
-                        body: list,
-                        until,
-                    },
-                    new_line,
-                );
-            }
-            Open::For {
-                new_line,
-                name,
-                words,
-            } => {
-                self.pop();
-                self.add(
-                    Kind::For {
-                        name,
-                        words,
-                        body: list,
-                    },
-                    new_line,
-                );
-            }
-            _ => {}
-        }
-        Ok(true)
-    }
-
-    fn close_if(&mut self, new_line: bool, done: &[(Slice, Slice)], otherwise: Slice) {
-        let first = offset(self.ast.branches.len());
-        self.ast.branches.extend_from_slice(done);
-        let branches = Slice {
-            start: first,
-            end: offset(self.ast.branches.len()),
-        };
-        self.pop();
-        self.add(
-            Kind::If {
-                branches,
-                otherwise,
-            },
-            new_line,
-        );
     }
 
     fn command(&mut self) -> Result<(), SyntaxError> {

@@ -74,24 +74,25 @@ impl Document {
             };
             cuts.extend(cuts_of(&bytes, &pattern));
         }
-        Ok(Document::parse(&self.without(&cuts)))
+        Ok(Document::parse(&self.without(cuts)))
     }
 
-    /// The source less these ranges of the text that dash reads.
-    fn without(&self, cuts: &[Range<usize>]) -> Vec<u8> {
-        let keep = |at: &usize| !cuts.iter().any(|cut| cut.contains(at));
-        let mut out = Vec::new();
-        let mut text_at = 0;
+    /// The source less these ranges of the text that dash reads, where NULs are left out.
+    fn without(&self, mut cuts: Vec<Range<usize>>) -> Vec<u8> {
+        cuts.sort_by_key(|cut| cut.start);
+        let mut cuts = cuts.into_iter().peekable();
+        let mut out = Vec::with_capacity(self.source.len());
+        let mut at = 0;
         for byte in &self.source {
-            // NULs are not part of the text.
             if *byte == 0 {
                 out.push(0);
                 continue;
             }
-            if keep(&text_at) {
+            while cuts.next_if(|cut| cut.end <= at).is_some() {}
+            if !cuts.peek().is_some_and(|cut| cut.contains(&at)) {
                 out.push(*byte);
             }
-            text_at += 1;
+            at += 1;
         }
         out
     }

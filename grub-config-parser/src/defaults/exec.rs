@@ -92,6 +92,7 @@ impl State {
 
     /// Runs a command in a shell of its own: only its status comes back.
     fn apart(&mut self, command: &Command) -> Status {
+        self.burn(self.variables.len() / 8);
         let mut inner = self.clone();
         let status = match inner.run(command, false) {
             Ok(status) | Err(Stop::Return(status)) => status,

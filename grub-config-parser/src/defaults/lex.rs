@@ -2,11 +2,10 @@
 //! decides what a quote or a brace means where.
 
 use alloc::string::String;
-use alloc::vec::Vec;
-use core::ops::Range;
 
 use super::parse::Parser;
-use super::syntax::{Operator, Part, Word};
+use super::syntax::{Part, Word};
+use super::word_state::{Level, Parts, Syntax, mark};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tok {
@@ -47,127 +46,6 @@ pub(super) struct ParseError {
     pub(super) message: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Syntax {
-    Base,
-    Double,
-    Single,
-    Arithmetic,
-}
-
-/// One level of dash's syntax stack.
-struct Level {
-    syntax: Syntax,
-    inner_double: bool,
-    pushed: bool,
-    double: bool,
-    variables: u32,
-    double_variables: u32,
-    parens: u32,
-}
-
-impl Level {
-    fn new(syntax: Syntax) -> Self {
-        Self {
-            syntax,
-            inner_double: false,
-            pushed: false,
-            double: matches!(syntax, Syntax::Double | Syntax::Arithmetic),
-            variables: 0,
-            double_variables: 0,
-            parens: 0,
-        }
-    }
-}
-
-enum Open {
-    Parameter {
-        name: Vec<u8>,
-        operator: Operator,
-        quoted: bool,
-    },
-    Arithmetic,
-}
-
-/// The parts of a word, and of the words inside it that are still open.
-#[derive(Default)]
-struct Parts {
-    done: Vec<Part>,
-    open: Vec<(Open, usize, Vec<Part>)>,
-}
-
-impl Parts {
-    fn push(&mut self, part: Part) {
-        self.done.push(part);
-    }
-
-    fn text(&mut self, byte: u8, span: Range<usize>, quoted: bool) {
-        if let Some(Part::Text {
-            text,
-            span: last,
-            quoted: q,
-            exact: true,
-        }) = self.done.last_mut()
-            && *q == quoted
-            && last.end == span.start
-            && span.len() == 1
-        {
-            last.end = span.end;
-            text.push(byte);
-            return;
-        }
-        let exact = span.len() == 1;
-        self.done.push(Part::Text {
-            text: alloc::vec![byte],
-            span,
-            quoted,
-            exact,
-        });
-    }
-
-    fn start(&mut self, open: Open, at: usize) {
-        self.open.push((open, at, core::mem::take(&mut self.done)));
-    }
-
-    fn close(&mut self, end: usize) {
-        let Some((open, start, outer)) = self.open.pop() else {
-            return;
-        };
-        let parts = core::mem::replace(&mut self.done, outer);
-        let span = start..end;
-        self.done.push(match open {
-            Open::Parameter {
-                name,
-                operator,
-                quoted,
-            } => Part::Parameter {
-                name,
-                operator,
-                word: parts,
-                quoted,
-                span,
-            },
-            Open::Arithmetic => Part::Arithmetic { parts },
-        });
-    }
-}
-
-fn is_name_start(byte: Option<u8>) -> bool {
-    byte.is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
-}
-
-fn is_name(byte: Option<u8>) -> bool {
-    byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
-fn is_digit(byte: Option<u8>) -> bool {
-    byte.is_some_and(|byte| byte.is_ascii_digit())
-}
-
-fn is_special(byte: Option<u8>) -> bool {
-    byte.is_some_and(|byte| b"#?$!-*@0123456789".contains(&byte))
-}
-
 impl Parser<'_> {
     pub(super) fn get(&mut self) -> Option<u8> {
         let byte = self.text.get(self.at).copied()?;
@@ -175,14 +53,14 @@ impl Parser<'_> {
         Some(byte)
     }
 
-    fn unget(&mut self, byte: Option<u8>) {
+    pub(super) fn unget(&mut self, byte: Option<u8>) {
         if byte.is_some() {
             self.at -= 1;
         }
     }
 
     /// Reads a character; a backslash and a newline are nothing.
-    fn get_joined(&mut self) -> Option<u8> {
+    pub(super) fn get_joined(&mut self) -> Option<u8> {
         loop {
             let byte = self.get();
             if byte != Some(b'\\') || self.text.get(self.at) != Some(&b'\n') {
@@ -403,168 +281,6 @@ impl Parser<'_> {
         Ok(Tok::Word)
     }
 
-    /// Behind a `$` at `start`.
-    fn dollar(
-        &mut self,
-        levels: &mut Vec<Level>,
-        parts: &mut Parts,
-        start: usize,
-    ) -> Result<(), ParseError> {
-        let double = levels.last().is_some_and(|level| level.double);
-        let mut c = self.get_joined();
-        let starts = matches!(c, Some(b'(' | b'{')) || is_name_start(c) || is_special(c);
-        if self.here_mark || !starts {
-            let quoted = double
-                || levels
-                    .last()
-                    .is_some_and(|level| level.syntax != Syntax::Base);
-            self.unget(c);
-            parts.text(b'$', start..start + 1, quoted);
-            return Ok(());
-        }
-        if parts.open.len() >= super::parse::DEPTH {
-            return Err(self.error("expansions nest too deep"));
-        }
-        if c == Some(b'(') {
-            let next = self.get_joined();
-            if next == Some(b'(') {
-                levels.push(Level::new(Syntax::Arithmetic));
-                parts.start(Open::Arithmetic, start);
-            } else {
-                self.unget(next);
-                self.new_command()?;
-                parts.push(Part::Command { quoted: double });
-            }
-            return Ok(());
-        }
-        let braced = c == Some(b'{');
-        if braced {
-            c = self.get_joined();
-        }
-        let (name, operator, base) = self.parameter(c, braced);
-        let Some(level) = levels.last_mut() else {
-            return Ok(());
-        };
-        let syntax = match level.syntax {
-            _ if base => Syntax::Base,
-            Syntax::Arithmetic => Syntax::Double,
-            other => other,
-        };
-        let simple = operator == Some(Operator::Normal);
-        let quoted = level.double;
-        let operator = operator.unwrap_or(Operator::Bad);
-        if simple {
-            let span = start..self.at;
-            parts.push(Part::Parameter {
-                name,
-                operator,
-                word: Vec::new(),
-                quoted,
-                span,
-            });
-            return Ok(());
-        }
-        if syntax != level.syntax || level.inner_double {
-            let mut level = Level::new(syntax);
-            level.pushed = true;
-            level.double = syntax != Syntax::Base;
-            levels.push(level);
-        }
-        if let Some(level) = levels.last_mut() {
-            level.variables += 1;
-            level.double_variables += u32::from(level.double);
-        }
-        parts.start(
-            Open::Parameter {
-                name,
-                operator,
-                quoted,
-            },
-            start,
-        );
-        Ok(())
-    }
-
-    /// Reads a parameter's name and operator, `c` being its first character. The operator is `None`
-    /// where dash finds none; the last value tells if a pattern follows.
-    fn parameter(&mut self, first: Option<u8>, braced: bool) -> (Vec<u8>, Option<Operator>, bool) {
-        let mut c = first;
-        let mut name = Vec::new();
-        let mut length = false;
-        loop {
-            if is_name_start(c) {
-                while let Some(byte) = c.filter(|_| is_name(c)) {
-                    name.push(byte);
-                    c = self.get_joined();
-                }
-            } else if is_digit(c) {
-                while let Some(byte) = c.filter(|_| is_digit(c)) {
-                    name.push(byte);
-                    c = self.get_joined();
-                    if !braced {
-                        break;
-                    }
-                }
-            } else if c == Some(b'}') {
-                self.unget(c);
-                return (name, None, false);
-            } else {
-                let mut special = c;
-                c = self.get_joined();
-                if braced && !length && special == Some(b'#') {
-                    length = true;
-                    if is_name(c) {
-                        continue;
-                    }
-                    special = c;
-                    c = self.get_joined();
-                    if special == Some(b'}') || c != Some(b'}') {
-                        self.unget(c);
-                        length = false;
-                        c = special;
-                        special = Some(b'#');
-                    }
-                }
-                if !is_special(special) {
-                    self.unget(c);
-                    return (name, None, false);
-                }
-                name.extend(special);
-            }
-            break;
-        }
-        if !braced {
-            self.unget(c);
-            return (name, Some(Operator::Normal), false);
-        }
-        if length {
-            self.unget(c);
-            let operator = (c == Some(b'}')).then_some(Operator::Other);
-            return (name, operator, false);
-        }
-        let colon = c == Some(b':');
-        if colon {
-            c = self.get_joined();
-        }
-        let operator = match c {
-            Some(b'}') if !colon => Some(Operator::Normal),
-            Some(b'}') => Some(Operator::Other),
-            Some(b'-') => Some(Operator::Minus { colon }),
-            Some(b'+') => Some(Operator::Plus { colon }),
-            Some(b'=') => Some(Operator::Assign { colon }),
-            Some(b'?') => Some(Operator::Question { colon }),
-            Some(b'%' | b'#') if !colon => {
-                let next = self.get_joined();
-                if next != c {
-                    self.unget(next);
-                }
-                return (name, Some(Operator::Other), true);
-            }
-            _ => None,
-        };
-        (name, operator, false)
-    }
-
     /// Behind the `<` or `>` of a redirection.
     fn redirect(&mut self, first: Option<u8>) {
         let next = self.get_joined();
@@ -582,14 +298,4 @@ impl Parser<'_> {
             _ => self.unget(next),
         }
     }
-}
-
-/// Notes that quotes opened or closed here, so that `""` is an empty word and not none.
-fn mark(parts: &mut Parts, at: usize) {
-    parts.push(Part::Text {
-        text: Vec::new(),
-        span: at..at,
-        quoted: true,
-        exact: true,
-    });
 }

@@ -16,17 +16,22 @@
 //! ```
 
 mod builtin;
+mod compound;
+mod dollar;
 mod edit;
 mod exec;
 mod expand;
 mod glob;
+mod keywords;
 mod lex;
 mod names;
+mod nested;
 mod parse;
 mod state;
 mod syntax;
 mod test;
 mod touch;
+mod word_state;
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -223,6 +228,10 @@ pub fn evaluate(files: &[File<'_>]) -> Evaluation {
     let mut aborts = None;
     for file in files {
         state.file = file.name.to_string();
+        // Whatever its size, a file without loops is followed to its end.
+        state.fuel = state
+            .fuel
+            .saturating_add(u32::try_from(file.doc.source.len()).unwrap_or(u32::MAX));
         if let Some((line, message)) = source(&mut state, file.doc) {
             aborts = Some(Abort {
                 file: file.name.to_string(),

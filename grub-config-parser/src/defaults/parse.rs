@@ -3,7 +3,9 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::keywords::{ends_list, keyword};
 use super::lex::{ParseError, Tok};
+use super::nested::Here;
 use super::syntax::{Command, Redirects, Simple, Word};
 use super::{Token, TokenKind};
 
@@ -24,16 +26,10 @@ pub(super) struct File {
     pub(super) error: Option<ParseError>,
 }
 
-struct Here {
-    mark: Vec<u8>,
-    quoted: bool,
-    strip: bool,
-}
-
 /// What to look for when the next token is read.
 #[derive(Debug, Clone, Copy, Default)]
-struct Look {
-    newlines: bool,
+pub(super) struct Look {
+    pub(super) newlines: bool,
     keywords: bool,
 }
 
@@ -41,21 +37,21 @@ pub(super) struct Parser<'a> {
     pub(super) text: &'a [u8],
     pub(super) at: usize,
     /// The line of the text's first byte.
-    first_line: usize,
-    newlines: Vec<usize>,
+    pub(super) first_line: usize,
+    pub(super) newlines: Vec<usize>,
     pub(super) token_start: usize,
     pub(super) word: Word,
     /// For `<<`: whether leading tabs go.
     pub(super) redirect_here: Option<bool>,
     /// True while the word behind `<<` is read: nothing is expanded there.
     pub(super) here_mark: bool,
-    here_documents: Vec<Here>,
-    pushed_back: bool,
-    last: Tok,
-    depth: usize,
+    pub(super) here_documents: Vec<Here>,
+    pub(super) pushed_back: bool,
+    pub(super) last: Tok,
+    pub(super) depth: usize,
     /// Tokens of the outermost level.
     pub(super) tokens: Vec<Token>,
-    nested: usize,
+    pub(super) nested: usize,
 }
 
 pub(super) fn parse(text: &[u8], first_line: usize, depth: usize) -> (File, Vec<Token>) {
@@ -96,7 +92,7 @@ pub(super) fn parse(text: &[u8], first_line: usize, depth: usize) -> (File, Vec<
 }
 
 impl Parser<'_> {
-    fn line_at(&self, at: usize) -> usize {
+    pub(super) fn line_at(&self, at: usize) -> usize {
         self.first_line + self.newlines.partition_point(|newline| *newline < at)
     }
 
@@ -117,7 +113,7 @@ impl Parser<'_> {
         }
     }
 
-    fn unexpected<T>(&self) -> Result<T, ParseError> {
+    pub(super) fn unexpected<T>(&self) -> Result<T, ParseError> {
         let line = self.token_line();
         let message = match self.last {
             Tok::Eof => "the file ends inside a command",
@@ -130,7 +126,7 @@ impl Parser<'_> {
         })
     }
 
-    fn token(&mut self, look: Look) -> Result<Tok, ParseError> {
+    pub(super) fn token(&mut self, look: Look) -> Result<Tok, ParseError> {
         if self.pushed_back {
             self.pushed_back = false;
         } else {
@@ -151,15 +147,15 @@ impl Parser<'_> {
         Ok(self.last)
     }
 
-    fn plain(&mut self) -> Result<Tok, ParseError> {
+    pub(super) fn plain(&mut self) -> Result<Tok, ParseError> {
         self.token(Look::default())
     }
 
-    fn push_back(&mut self) {
+    pub(super) fn push_back(&mut self) {
         self.pushed_back = true;
     }
 
-    fn expect(&mut self, wanted: Tok, look: Look) -> Result<(), ParseError> {
+    pub(super) fn expect(&mut self, wanted: Tok, look: Look) -> Result<(), ParseError> {
         if self.token(look)? == wanted {
             Ok(())
         } else {
@@ -205,7 +201,7 @@ impl Parser<'_> {
 
     /// A list inside a construct, up to a token that ends one, which stays. `empty`: there may be no
     /// command at all.
-    fn list(&mut self, empty: bool) -> Result<Command, ParseError> {
+    pub(super) fn list(&mut self, empty: bool) -> Result<Command, ParseError> {
         self.depth += 1;
         if self.depth > DEPTH {
             return Err(self.error("commands nest too deep"));
@@ -373,99 +369,6 @@ impl Parser<'_> {
         Ok(core::mem::take(&mut self.word))
     }
 
-    fn if_command(&mut self) -> Result<Command, ParseError> {
-        let mut branches = Vec::new();
-        loop {
-            let condition = self.list(false)?;
-            self.expect(Tok::Then, KEYWORDS)?;
-            branches.push((condition, self.list(false)?));
-            match self.token(KEYWORDS)? {
-                Tok::Elif => {}
-                Tok::Else => {
-                    let otherwise = Some(Arc::new(self.list(false)?));
-                    self.expect(Tok::Fi, KEYWORDS)?;
-                    return Ok(Command::If {
-                        branches,
-                        otherwise,
-                    });
-                }
-                Tok::Fi => {
-                    return Ok(Command::If {
-                        branches,
-                        otherwise: None,
-                    });
-                }
-                _ => return self.unexpected(),
-            }
-        }
-    }
-
-    fn for_command(&mut self) -> Result<Command, ParseError> {
-        let name = match self.plain()? {
-            Tok::Word if !self.word.quoted => self.word.literal().filter(|name| is_name(name)),
-            _ => None,
-        };
-        let Some(name) = name else {
-            return self.unexpected();
-        };
-        let mut words = None;
-        if self.token(NEWLINES)? == Tok::In {
-            let mut list = Vec::new();
-            while self.plain()? == Tok::Word {
-                list.push(core::mem::take(&mut self.word));
-            }
-            if !matches!(self.last, Tok::Newline | Tok::Semicolon) {
-                return self.unexpected();
-            }
-            words = Some(list);
-        } else if self.last != Tok::Semicolon {
-            self.push_back();
-        }
-        self.expect(Tok::Do, NEWLINES)?;
-        let body = Arc::new(self.list(false)?);
-        self.expect(Tok::Done, KEYWORDS)?;
-        Ok(Command::For { name, words, body })
-    }
-
-    fn case_command(&mut self) -> Result<Command, ParseError> {
-        if self.plain()? != Tok::Word {
-            return self.unexpected();
-        }
-        let word = core::mem::take(&mut self.word);
-        self.expect(Tok::In, NEWLINES)?;
-        let mut arms = Vec::new();
-        loop {
-            let mut tok = self.token(NEWLINES)?;
-            if tok == Tok::Esac {
-                break;
-            }
-            if tok == Tok::Open {
-                tok = self.plain()?;
-            }
-            let mut patterns = Vec::new();
-            loop {
-                if tok == Tok::Eof || tok == Tok::Newline {
-                    return self.unexpected();
-                }
-                patterns.push(core::mem::take(&mut self.word));
-                if self.plain()? != Tok::Pipe {
-                    break;
-                }
-                tok = self.plain()?;
-            }
-            if self.last != Tok::Close {
-                return self.unexpected();
-            }
-            arms.push((patterns, self.list(true)?));
-            match self.token(NEWLINES)? {
-                Tok::Esac => break,
-                Tok::EndCase => {}
-                _ => return self.unexpected(),
-            }
-        }
-        Ok(Command::Case { word, arms })
-    }
-
     fn simple(&mut self) -> Result<Command, ParseError> {
         let mut simple = Simple {
             assignments: Vec::new(),
@@ -512,123 +415,13 @@ impl Parser<'_> {
             }
         }
     }
-
-    /// `$(`: reads the commands and the `)`.
-    pub(super) fn new_command(&mut self) -> Result<(), ParseError> {
-        self.nested += 1;
-        let here_documents = core::mem::take(&mut self.here_documents);
-        let (word, here_mark) = (core::mem::take(&mut self.word), self.here_mark);
-        let token_start = self.token_start;
-        self.here_mark = false;
-        self.pushed_back = false;
-        self.list(true)?;
-        self.expect(Tok::Close, KEYWORDS)?;
-        self.here_documents = here_documents;
-        (self.word, self.here_mark) = (word, here_mark);
-        self.token_start = token_start;
-        self.nested -= 1;
-        Ok(())
-    }
-
-    /// Behind a backquote: takes the text up to the next one and checks that it parses.
-    pub(super) fn old_command(&mut self, double: bool) -> Result<(), ParseError> {
-        let line = self.line();
-        let mut text = Vec::new();
-        loop {
-            let Some(byte) = self.get() else {
-                return Err(self.error("a backquote does not end"));
-            };
-            match byte {
-                b'`' => break,
-                b'\\' => {
-                    let next = self.get();
-                    match next {
-                        Some(b'\n') => continue,
-                        Some(b'\\' | b'`' | b'$') => {}
-                        Some(b'"') if double => {}
-                        _ => text.push(b'\\'),
-                    }
-                    text.extend(next);
-                }
-                _ => text.push(byte),
-            }
-        }
-        if self.depth >= DEPTH {
-            return Err(self.error("commands nest too deep"));
-        }
-        match parse(&text, line, self.depth + 1).0.error {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
-    }
-
-    /// Reads the here-documents that the line before has announced.
-    pub(super) fn read_here_documents(&mut self) -> Result<(), ParseError> {
-        for here in core::mem::take(&mut self.here_documents) {
-            let start = self.at;
-            let end = self.skip_here_document(&here);
-            self.note(TokenKind::HereDocument, start);
-            if here.quoted || self.depth >= DEPTH {
-                continue;
-            }
-            // What is expanded in it must parse.
-            let body = self.text.get(start..end).unwrap_or(&[]);
-            let line = self.line_at(start);
-            let mut inner = Parser {
-                text: body,
-                at: 0,
-                first_line: line,
-                newlines: Vec::new(),
-                token_start: 0,
-                word: Word::default(),
-                redirect_here: None,
-                here_mark: false,
-                here_documents: Vec::new(),
-                pushed_back: false,
-                last: Tok::Newline,
-                depth: self.depth + 1,
-                tokens: Vec::new(),
-                nested: 1,
-            };
-            let first = inner.get();
-            inner.word(first, true)?;
-        }
-        Ok(())
-    }
-
-    /// Goes behind the line that ends a here-document; gives the end of its text.
-    fn skip_here_document(&mut self, here: &Here) -> usize {
-        let mut joined = false;
-        loop {
-            let start = self.at;
-            let rest = self.text.get(start..).unwrap_or(&[]);
-            if rest.is_empty() {
-                return start;
-            }
-            let length = rest
-                .iter()
-                .position(|byte| *byte == b'\n')
-                .unwrap_or(rest.len());
-            let line = rest.get(..length).unwrap_or(rest);
-            self.at = (start + length + 1).min(self.text.len());
-            let tabs = line
-                .iter()
-                .take_while(|byte| here.strip && **byte == b'\t')
-                .count();
-            if !joined && line.get(tabs..) == Some(here.mark.as_slice()) {
-                return start;
-            }
-            let backslashes = line.iter().rev().take_while(|byte| **byte == b'\\').count();
-            joined = !here.quoted && backslashes % 2 == 1;
-        }
-    }
 }
 
-const KEYWORDS: Look = Look {
+pub(super) const KEYWORDS: Look = Look {
     newlines: false,
     keywords: true,
 };
-const NEWLINES: Look = Look {
+pub(super) const NEWLINES: Look = Look {
     newlines: true,
     keywords: true,
 };
@@ -641,45 +434,6 @@ fn list_of(mut commands: Vec<Command>) -> Command {
             Command::List(commands)
         }
     }
-}
-
-fn ends_list(tok: Tok) -> bool {
-    matches!(
-        tok,
-        Tok::Eof
-            | Tok::Close
-            | Tok::EndCase
-            | Tok::Do
-            | Tok::Done
-            | Tok::Elif
-            | Tok::Else
-            | Tok::Esac
-            | Tok::Fi
-            | Tok::Then
-            | Tok::End
-    )
-}
-
-fn keyword(text: &[u8]) -> Option<Tok> {
-    Some(match text {
-        b"!" => Tok::Not,
-        b"case" => Tok::Case,
-        b"do" => Tok::Do,
-        b"done" => Tok::Done,
-        b"elif" => Tok::Elif,
-        b"else" => Tok::Else,
-        b"esac" => Tok::Esac,
-        b"fi" => Tok::Fi,
-        b"for" => Tok::For,
-        b"if" => Tok::If,
-        b"in" => Tok::In,
-        b"then" => Tok::Then,
-        b"until" => Tok::Until,
-        b"while" => Tok::While,
-        b"{" => Tok::Begin,
-        b"}" => Tok::End,
-        _ => return None,
-    })
 }
 
 pub(super) fn is_name(text: &[u8]) -> bool {

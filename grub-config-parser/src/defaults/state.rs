@@ -107,6 +107,14 @@ impl State {
         }
     }
 
+    /// Uses up some of what may still be done. Without any left, commands are only looked at for
+    /// what they may touch.
+    pub(super) fn burn(&mut self, cost: usize) {
+        self.fuel = self
+            .fuel
+            .saturating_sub(u32::try_from(cost).unwrap_or(u32::MAX));
+    }
+
     /// What a name stands for. A `GRUB_` name that nothing has set is unset; any other may come from
     /// the environment or from the shell itself.
     pub(super) fn get(&self, name: &[u8]) -> Value {
@@ -123,6 +131,9 @@ impl State {
             file: self.file.clone(),
             line,
         };
+        if let Value::Known(bytes, _) = &value {
+            self.burn(bytes.len() >> 8);
+        }
         let variable = self.variables.entry(name.to_vec()).or_default();
         if variable.readonly {
             return false;
