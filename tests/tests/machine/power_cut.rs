@@ -88,6 +88,7 @@ fn cut(
     write_policy(machine, &policy(&format!("[{mark:?}]"), CAN_BE_MET))?;
     machine.ok("sync")?;
     let before = Inventory::take(machine)?;
+    let last = machine.agent("status")?.text("txn").to_owned();
     let from = machine.serial()?.len();
     // Not waited for: the cut may come in the middle of it.
     machine.ok("systemd-run --no-block --unit=apply gdr-agent apply --reboot")?;
@@ -97,7 +98,14 @@ fn cut(
     machine.power_on()?;
     machine.wait_for_boot()?;
     let ends = ["IDLE", "COMMITTED", "ROLLED_BACK", "QUARANTINED"];
-    let state = wait_for_state(machine, &ends)?.text("state").to_owned();
+    let status = wait_for_state(machine, &ends)?;
+    // Cut before the first record: what is told then is how the transaction before this one ended.
+    let begun = status.text("txn") != last;
+    let state = if begun {
+        status.text("state").to_owned()
+    } else {
+        "not begun".to_owned()
+    };
     assert_not_armed(machine)?;
     machine.ok("grub-script-check /boot/grub/grub.cfg")?;
     let next = machine.ok("grep -m1 '^\tlinux' /boot/grub/grub.cfg")?;
