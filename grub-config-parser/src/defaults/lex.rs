@@ -3,6 +3,7 @@
 
 use alloc::string::String;
 
+use super::nested::Here;
 use super::parse::Parser;
 use super::syntax::{Part, Word};
 use super::word_state::{Level, Parts, Syntax, mark};
@@ -101,7 +102,7 @@ impl Parser<'_> {
                 Some(_) => {
                     // The word begins at its first character, behind joined lines.
                     self.token_start = self.at - 1;
-                    let tok = self.word(byte, false)?;
+                    let tok = self.word(byte, None)?;
                     let kind = if tok == Tok::Word {
                         super::TokenKind::Word
                     } else {
@@ -138,13 +139,19 @@ impl Parser<'_> {
         clippy::too_many_lines,
         reason = "one state machine, as it stands in dash"
     )]
-    pub(super) fn word(&mut self, first: Option<u8>, here: bool) -> Result<Tok, ParseError> {
+    pub(super) fn word(
+        &mut self,
+        first: Option<u8>,
+        document: Option<&Here>,
+    ) -> Result<Tok, ParseError> {
+        let here = document.is_some();
         let mut levels = alloc::vec![Level::new(if here { Syntax::Double } else { Syntax::Base })];
         let mut parts = Parts::default();
         let mut quoted_any = false;
         let mut c = first;
         let mut length = 0usize;
         let mut only_digit = true;
+        let mut line_starts = here;
         let end = loop {
             let Some(level) = levels.last_mut() else {
                 break c;
@@ -152,12 +159,21 @@ impl Parser<'_> {
             let at = self.at.saturating_sub(1);
             let here_end = at + 1;
             let Some(byte) = c else { break c };
+            if core::mem::take(&mut line_starts)
+                && let Some(end) = document.and_then(|document| self.here_end(document, at))
+            {
+                self.at = end;
+                break None;
+            }
             let plain = at..here_end;
             let is_quoted = level.syntax != Syntax::Base || level.double;
             let mut pushed_text = false;
             match (level.syntax, byte) {
                 (Syntax::Base, b'\n') if level.variables == 0 => break c,
-                (_, b'\n') => parts.text(byte, plain, is_quoted),
+                (_, b'\n') => {
+                    line_starts = here;
+                    parts.text(byte, plain, is_quoted);
+                }
                 (Syntax::Single, b'\'') | (Syntax::Double, b'"') => {
                     if here && level.variables == 0 {
                         parts.text(byte, plain, true);

@@ -4,8 +4,7 @@ use alloc::vec::Vec;
 
 use super::TokenKind;
 use super::lex::{ParseError, Tok};
-use super::parse::{DEPTH, KEYWORDS, Parser, parse};
-use super::syntax::Word;
+use super::parse::{DEPTH, KEYWORDS, Parser};
 
 /// A here-document that a line has announced.
 pub(super) struct Here {
@@ -58,70 +57,60 @@ impl Parser<'_> {
         if self.depth >= DEPTH {
             return Err(self.error("commands nest too deep"));
         }
-        match parse(&text, line, self.depth + 1).0.error {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+        // What stands behind the list, like a `)` too many, is not looked at.
+        Parser::new(&text, line, self.depth + 1).list(true)?;
+        Ok(())
     }
 
     /// Reads the here-documents that the line before has announced.
     pub(super) fn read_here_documents(&mut self) -> Result<(), ParseError> {
         for here in core::mem::take(&mut self.here_documents) {
             let start = self.at;
-            let end = self.skip_here_document(&here);
-            self.note(TokenKind::HereDocument, start);
-            if here.quoted || self.depth >= DEPTH {
-                continue;
+            if here.quoted {
+                self.skip_here_document(&here);
+            } else {
+                // What is expanded in it must parse.
+                let (word, token_start) = (core::mem::take(&mut self.word), self.token_start);
+                self.nested += 1;
+                let first = self.get_joined();
+                self.word(first, Some(&here))?;
+                self.nested -= 1;
+                (self.word, self.token_start) = (word, token_start);
             }
-            // What is expanded in it must parse.
-            let body = self.text.get(start..end).unwrap_or(&[]);
-            let line = self.line_at(start);
-            let mut inner = Parser {
-                text: body,
-                at: 0,
-                first_line: line,
-                newlines: Vec::new(),
-                token_start: 0,
-                word: Word::default(),
-                redirect_here: None,
-                here_mark: false,
-                here_documents: Vec::new(),
-                pushed_back: false,
-                last: Tok::Newline,
-                depth: self.depth + 1,
-                tokens: Vec::new(),
-                nested: 1,
-            };
-            let first = inner.get();
-            inner.word(first, true)?;
+            self.note(TokenKind::HereDocument, start);
         }
         Ok(())
     }
 
-    /// Goes behind the line that ends a here-document; gives the end of its text.
-    fn skip_here_document(&mut self, here: &Here) -> usize {
-        let mut joined = false;
-        loop {
-            let start = self.at;
-            let rest = self.text.get(start..).unwrap_or(&[]);
-            if rest.is_empty() {
-                return start;
+    /// Goes behind the line that ends a here-document without expansions.
+    fn skip_here_document(&mut self, here: &Here) {
+        while self.at < self.text.len() {
+            if let Some(end) = self.here_end(here, self.at) {
+                self.at = end;
+                return;
             }
+            let rest = self.text.get(self.at..).unwrap_or(&[]);
             let length = rest
                 .iter()
                 .position(|byte| *byte == b'\n')
                 .unwrap_or(rest.len());
-            let line = rest.get(..length).unwrap_or(rest);
-            self.at = (start + length + 1).min(self.text.len());
-            let tabs = line
-                .iter()
-                .take_while(|byte| here.strip && **byte == b'\t')
-                .count();
-            if !joined && line.get(tabs..) == Some(here.mark.as_slice()) {
-                return start;
-            }
-            let backslashes = line.iter().rev().take_while(|byte| **byte == b'\\').count();
-            joined = !here.quoted && backslashes % 2 == 1;
+            self.at = (self.at + length + 1).min(self.text.len());
         }
+    }
+
+    /// If the line at `at` ends the here-document: the place behind it.
+    pub(super) fn here_end(&self, here: &Here, at: usize) -> Option<usize> {
+        let rest = self.text.get(at..)?;
+        let length = rest
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .unwrap_or(rest.len());
+        let line = rest.get(..length)?;
+        let tabs = line
+            .iter()
+            .take_while(|byte| here.strip && **byte == b'\t')
+            .count();
+        let ends = line.get(tabs..) == Some(here.mark.as_slice());
+        ends.then_some((at + length + 1).min(self.text.len()))
     }
 }

@@ -55,27 +55,7 @@ pub(super) struct Parser<'a> {
 }
 
 pub(super) fn parse(text: &[u8], first_line: usize, depth: usize) -> (File, Vec<Token>) {
-    let mut parser = Parser {
-        text,
-        at: 0,
-        first_line,
-        newlines: text
-            .iter()
-            .enumerate()
-            .filter(|(_, b)| **b == b'\n')
-            .map(|(i, _)| i)
-            .collect(),
-        token_start: 0,
-        word: Word::default(),
-        redirect_here: None,
-        here_mark: false,
-        here_documents: Vec::new(),
-        pushed_back: false,
-        last: Tok::Newline,
-        depth,
-        tokens: Vec::new(),
-        nested: 0,
-    };
+    let mut parser = Parser::new(text, first_line, depth);
     let mut file = File::default();
     loop {
         match parser.unit() {
@@ -91,7 +71,31 @@ pub(super) fn parse(text: &[u8], first_line: usize, depth: usize) -> (File, Vec<
     (file, parser.tokens)
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    pub(super) fn new(text: &'a [u8], first_line: usize, depth: usize) -> Self {
+        Self {
+            text,
+            at: 0,
+            first_line,
+            newlines: text
+                .iter()
+                .enumerate()
+                .filter(|(_, b)| **b == b'\n')
+                .map(|(i, _)| i)
+                .collect(),
+            token_start: 0,
+            word: Word::default(),
+            redirect_here: None,
+            here_mark: false,
+            here_documents: Vec::new(),
+            pushed_back: false,
+            last: Tok::Newline,
+            depth,
+            tokens: Vec::new(),
+            nested: 0,
+        }
+    }
+
     pub(super) fn line_at(&self, at: usize) -> usize {
         self.first_line + self.newlines.partition_point(|newline| *newline < at)
     }
