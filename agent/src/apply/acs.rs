@@ -28,7 +28,7 @@ pub(super) fn clear_for(root: &Root, world: &World, policy: &Policy) -> Result<(
 }
 
 /// Clears again what the trial's policy (`trial`) or else the committed policy names. Returns a line
-/// for each port that was cleared or could not be.
+/// for the ports that were cleared and one for each that could not be.
 ///
 /// # Errors
 /// The state cannot be read, or the old words cannot be kept.
@@ -49,13 +49,20 @@ pub fn early(root: &Root, trial: Option<&Policy>) -> Result<Vec<String>, EngineE
         .map(|r| format!("{}: {}; {}", r.id, r.text, r.fix))
         .collect();
     let outcomes = outcomes.map_err(failed)?;
-    lines.extend(outcomes.into_iter().map(|o| match o.result {
-        Ok(now) => format!(
-            "{}: ACS redirection cleared, control word {now:#06x}",
-            o.bdf
-        ),
-        Err(e) => format!("{}: {e}", o.bdf),
-    }));
+    let mut cleared: Vec<String> = Vec::new();
+    for outcome in outcomes {
+        match outcome.result {
+            Ok(_) => cleared.push(outcome.bdf.to_string()),
+            Err(e) => lines.push(format!("{}: {e}", outcome.bdf)),
+        }
+    }
+    if !cleared.is_empty() {
+        lines.push(format!(
+            "ACS redirection cleared on {} ports: {}",
+            cleared.len(),
+            cleared.join(" ")
+        ));
+    }
     Ok(lines)
 }
 
