@@ -67,15 +67,11 @@ pub fn early(root: &Root, trial: Option<&Policy>) -> Result<Vec<String>, EngineE
 }
 
 /// Puts back every control word that was saved in this boot.
-pub(super) fn restore(
-    root: &Root,
-    world: &World,
-    policy: &Policy,
-) -> Result<Vec<String>, EngineError> {
-    let outcomes = world.with_tree(policy, |tree, _| {
+pub(super) fn restore(root: &Root, policy: &Policy) -> Result<Vec<String>, EngineError> {
+    let outcomes = acs::decide(root, policy, |tree, _, _, _| {
         let decisions = acs::restore_plan(root, tree)?;
         acs::restore(root, &decisions)
-    });
+    })?;
     let failures = outcomes
         .map_err(failed)?
         .into_iter()

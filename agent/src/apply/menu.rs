@@ -25,8 +25,8 @@ impl Engine<'_> {
                 .refused("/boot/grub", "GRUB's directory is gone")
                 .into());
         };
-        let bytes = match boot.mkconfig.get().filter(|_| self.root.is_live()) {
-            Some(program) => process::run_ok(self.root, &[program], LIMIT)?.stdout,
+        let bytes = match self.mkconfig(&facts)? {
+            Some(bytes) => bytes,
             // In an image grub-mkconfig sees the builder's disks and writes no Linux entry: there
             // the entries that it once wrote are edited.
             None => {
@@ -48,6 +48,15 @@ impl Engine<'_> {
                 generated: true,
             },
         )
+    }
+
+    /// What grub-mkconfig makes of the files as they are now; `None` where it cannot be run.
+    pub(super) fn mkconfig(&self, facts: &Facts) -> Result<Option<Vec<u8>>, EngineError> {
+        let program = facts.boot.mkconfig.get();
+        let Some(program) = program.filter(|_| self.root.is_live()) else {
+            return Ok(None);
+        };
+        Ok(Some(process::run_ok(self.root, &[program], LIMIT)?.stdout))
     }
 
     fn default_is(

@@ -8,7 +8,6 @@ use crate::facts::Facts;
 use crate::journal::{DIR, Image, Intent, image_of};
 use crate::plan;
 use crate::sys::{boot_write, process, write};
-use crate::world::World;
 
 impl Engine<'_> {
     /// Returns the files that were left alone, with why.
@@ -43,8 +42,7 @@ impl Engine<'_> {
             self.remove_hook()?;
             self.clean_env()?;
         }
-        let world = World::read(self.root, &work.policy)?;
-        conflicts.extend(super::acs::restore(self.root, &world, &work.policy)?);
+        conflicts.extend(super::acs::restore(self.root, &work.policy)?);
         // Where a reboot follows, it unloads them; the units that run there may not.
         let modules = work.modules.iter().filter(|_| !on_trial);
         for module in modules {
@@ -113,12 +111,11 @@ impl Engine<'_> {
     /// it is made anew from the files that were just put back.
     fn regenerate_old(&self, path: &str) -> Result<Option<String>, EngineError> {
         let facts = Facts::read(self.root);
-        let Some(program) = facts.boot.mkconfig.get().filter(|_| self.root.is_live()) else {
+        let Some(bytes) = self.mkconfig(&facts)? else {
             return Ok(Some(format!(
                 "{path} was changed by somebody else since and was left alone; run `update-grub` on the node"
             )));
         };
-        let bytes = process::run_ok(self.root, &[program], Duration::from_secs(300))?.stdout;
         self.check_script(path, &bytes, &facts)?;
         boot_write::replace(self.root, path, &bytes, None)?;
         Ok(None)

@@ -11,14 +11,10 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
     let edits = Edits::of(input.policy, input.facts);
     let fact = &input.facts.running.cmdline;
     let Some(text) = fact.get() else {
-        let why = fact
-            .unknown
-            .clone()
-            .unwrap_or_else(|| format!("{} is not there", fact.from));
         return vec![Answer::unknown(
             ID,
             "kernel command line",
-            why,
+            fact.why_missing(),
             "run it on the booted node",
         )];
     };

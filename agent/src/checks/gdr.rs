@@ -10,29 +10,24 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
     let loaded = &input.facts.modules.loaded;
     match decision.path {
         GdrPath::DmaBuf => vec![Answer::met("dma-buf.unavailable", "DMA-BUF", evidence)],
-        GdrPath::Peermem => vec![match (loaded.get(), &loaded.unknown) {
-            (Some(names), _) if names.contains(&fold("nvidia-peermem")) => Answer::met(
+        GdrPath::Peermem => vec![match loaded.get() {
+            Some(names) if names.contains(&fold("nvidia-peermem")) => Answer::met(
                 "peermem.not-loaded",
                 "nvidia-peermem",
                 format!("{}: it is loaded", loaded.from),
             ),
-            (Some(_), _) => Answer::failed(
+            Some(_) => Answer::failed(
                 "peermem.not-loaded",
                 "nvidia-peermem",
                 format!("{evidence}; {}: it is not loaded", loaded.from),
                 "modprobe nvidia-peermem, and look at what the kernel log says about it",
             ),
-            (None, why) => {
-                let why = why
-                    .clone()
-                    .unwrap_or_else(|| format!("{} is not there", loaded.from));
-                Answer::unknown(
-                    "peermem.not-loaded",
-                    "nvidia-peermem",
-                    why,
-                    "run it on the booted node",
-                )
-            }
+            None => Answer::unknown(
+                "peermem.not-loaded",
+                "nvidia-peermem",
+                loaded.why_missing(),
+                "run it on the booted node",
+            ),
         }],
         GdrPath::None => {
             let missing = decision.missing.unwrap_or_default();

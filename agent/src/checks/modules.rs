@@ -21,14 +21,10 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
     };
     let fact = &input.facts.modules.loaded;
     let Some(loaded) = fact.get() else {
-        let why = fact
-            .unknown
-            .clone()
-            .unwrap_or_else(|| format!("{} is not there", fact.from));
         return vec![Answer::unknown(
             ID,
             "modules",
-            why,
+            fact.why_missing(),
             "run it on the booted node",
         )];
     };

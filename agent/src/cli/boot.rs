@@ -9,6 +9,7 @@ use super::{CliError, Context, Exit};
 use crate::apply::{self, Engine, EngineError, boot_id};
 use crate::journal::Record;
 use crate::machine::{Boot, Event, GrubView, Marker, State};
+use crate::plan::MARKER;
 use crate::reboot::{Bus, ShutdownKind, pending_shutdown};
 use crate::sys::{SysError, clock, freeze, process};
 
@@ -242,16 +243,17 @@ fn look(context: &Context, record: &Record) -> Boot {
     }
 }
 
+/// The transaction whose trial the running command line says it is.
+fn running_txn(context: &Context) -> Option<String> {
+    let text = context.root.text_if_there("/proc/cmdline").ok()??;
+    let line = CommandLine::parse(&text);
+    let marker = line.last(MARKER)?;
+    marker.value().map(str::to_owned)
+}
+
 /// The marker in the running command line: the only truth about what booted.
 fn marker(context: &Context, record: &Record) -> Marker {
-    let Ok(Some(text)) = context.root.text_if_there("/proc/cmdline") else {
-        return Marker::None;
-    };
-    let line = CommandLine::parse(&text);
-    match line
-        .last("gdr.txn")
-        .and_then(|a| a.value().map(str::to_owned))
-    {
+    match running_txn(context) {
         None => Marker::None,
         Some(id) if id == record.txn.id.as_str() => Marker::Ours,
         Some(_) => Marker::Foreign,
@@ -260,14 +262,7 @@ fn marker(context: &Context, record: &Record) -> Marker {
 
 /// Whether GRUB says that this boot is a trial; if even that cannot be read, it is taken for one.
 fn taken_now(context: &Context) -> bool {
-    let Ok(Some(text)) = context.root.text_if_there("/proc/cmdline") else {
-        return false;
-    };
-    let line = CommandLine::parse(&text);
-    let Some(id) = line
-        .last("gdr.txn")
-        .and_then(|a| a.value().map(str::to_owned))
-    else {
+    let Some(id) = running_txn(context) else {
         return false;
     };
     matches!(

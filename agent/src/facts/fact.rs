@@ -65,6 +65,14 @@ impl<T> Fact<T> {
         self.unknown.is_some()
     }
 
+    /// Why there is no value: it could not be read, or it is not there.
+    #[must_use]
+    pub fn why_missing(&self) -> String {
+        self.unknown
+            .clone()
+            .unwrap_or_else(|| format!("{} is not there", self.from))
+    }
+
     /// The same fact, its value turned into another.
     pub fn and_then<U>(self, f: impl FnOnce(T) -> Option<U>) -> Fact<U> {
         let Self {

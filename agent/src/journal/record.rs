@@ -133,7 +133,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;

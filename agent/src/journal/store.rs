@@ -245,38 +245,14 @@ fn last_record(root: &Root, name: &str) -> Result<Option<Record>, JournalError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{Budget, State};
+    use crate::journal::record::tests::sample;
 
     fn txn(id: TxnId) -> Txn {
-        Txn {
-            id,
-            state: State::Staged,
-            digest: "d".into(),
-            boot_id: "b".into(),
-            trial: true,
-            ready: false,
-            on_trial: false,
-            granted: false,
-            budget: Budget {
-                allowed: false,
-                used: 0,
-                max: 2,
-            },
-            not_taken: 0,
-            failure: None,
-            denial: None,
-            conflicts: vec![],
-        }
+        Txn { id, ..sample().txn }
     }
 
     fn work() -> Work {
-        Work {
-            policy: gdr_policy::Policy::default(),
-            trial: None,
-            intents: vec![],
-            modules: vec![],
-            unmet: vec![],
-        }
+        sample().work
     }
 
     #[test]

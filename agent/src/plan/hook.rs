@@ -31,7 +31,7 @@ const SAFETY: [&str; 5] = [
 
 /// The argument that tells user space which transaction's trial it is in. With a dot in its name the
 /// kernel takes it for a module's and does not hand it to init.
-const MARKER: &str = "gdr.txn";
+pub(crate) const MARKER: &str = "gdr.txn";
 
 /// The trial's arguments: target, then the marker, then everything that only a trial has.
 pub(super) fn trial_args(input: &Input, target: &CommandLine, modules: &[String]) -> String {

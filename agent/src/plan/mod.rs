@@ -28,7 +28,7 @@ pub use diff::unified;
 pub(crate) use edit_menu::edit_menu;
 pub use gdr::{Decision, GdrPath, decide};
 pub use hook::{HOOK_BEGIN, hook_block, without_hook};
-pub(crate) use hook::{env_with, env_without};
+pub(crate) use hook::{MARKER, env_with, env_without};
 pub use step::{Action, Phase, Refusal, Step};
 
 /// Everything that a plan is made from.
