@@ -259,3 +259,47 @@ fn every_real_menu_can_be_run() {
         "{entries} entries"
     );
 }
+
+#[test]
+fn blscfg_puts_its_entries_where_it_stands() {
+    use grub_config_parser::bls::{Order, Snippet};
+    use grub_config_parser::cfg::Bls;
+    let text =
+        b"load_env\nset tuned_params=\"isolcpus=1\"\nset default=\"${saved_entry}\"\nblscfg\n\
+        menuentry Other --id other { linux /other; }\n";
+    let files = vec![
+        Snippet::parse(
+            "m-6.1.conf",
+            b"title Old\nlinux /vmlinuz-6.1\ninitrd /initrd-6.1\noptions $kernelopts quiet\n",
+        ),
+        Snippet::parse(
+            "m-6.2.conf",
+            b"title New\nlinux /vmlinuz-6.2\ninitrd /initrd-6.2 $tuned_initrd\noptions root=/dev/b ro $tuned_params\ngrub_users $grub_users\n",
+        ),
+    ];
+    let env = [("kernelopts", "root=/dev/a ro"), ("saved_entry", "m-6.1")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let menu = Script::parse(text).unwrap().menu(&Context {
+        bls: Some(Bls {
+            files,
+            order: Order::Rpm,
+        }),
+        ..Context::with_env(env.into())
+    });
+    let seen: Vec<_> = menu
+        .entries
+        .iter()
+        .map(|e| (e.id.as_str(), e.raw.as_str(), e.bls, e.unrestricted))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("m-6.2", "root=/dev/b ro isolcpus=1", Some(1), false),
+            ("m-6.1", "root=/dev/a ro quiet", Some(0), true),
+            ("other", "", None, false),
+        ]
+    );
+    assert_eq!(menu.entries[0].initrds, ["/initrd-6.2"]);
+    assert_eq!(menu.entries[0].kernel.as_deref(), Some("/vmlinuz-6.2"));
+    assert_eq!(menu.default, Some(1), "saved_entry names a file");
+}

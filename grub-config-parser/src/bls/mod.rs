@@ -58,6 +58,12 @@ pub struct Entry {
 /// The menu that these files make, in order. `env` are the variables that are set when `blscfg`
 /// runs. A file without `linux` makes no entry, and of two that compare the same only the first counts.
 pub fn menu(files: &[Snippet], order: Order, env: &BTreeMap<String, String>) -> Vec<Entry> {
+    let drafts = drafts(files, order, env).into_iter();
+    drafts.map(|draft| entry(draft, env)).collect()
+}
+
+/// The places of the files that count, the first entry's first.
+fn sorted(files: &[Snippet], order: Order) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..files.len()).collect();
     indices.retain(|index| {
         files
@@ -70,12 +76,7 @@ pub fn menu(files: &[Snippet], order: Order, env: &BTreeMap<String, String>) -> 
     };
     indices.sort_by(|a, b| compare(b, a));
     indices.dedup_by(|b, a| compare(a, b) == Ordering::Equal);
-    let entry = |index: usize| {
-        files
-            .get(index)
-            .and_then(|file| entry(file, index, order, env))
-    };
-    indices.into_iter().filter_map(entry).collect()
+    indices
 }
 
 /// True if a GRUB with this order reads a file of this name.
@@ -94,12 +95,37 @@ pub fn compare(a: &str, b: &str, order: Order) -> Ordering {
     }
 }
 
-fn entry(
+/// What `blscfg` hands to the menu for one file: the arguments and the script of a `menuentry`.
+pub(crate) struct Draft {
+    pub(crate) id: String,
+    /// The title and each `grub_arg`: the body's positional parameters.
+    pub(crate) args: Vec<String>,
+    pub(crate) classes: Vec<String>,
+    pub(crate) users: Option<String>,
+    pub(crate) script: String,
+    pub(crate) file: usize,
+    linux: String,
+}
+
+/// The drafts of all files, in the order of the menu.
+pub(crate) fn drafts(
+    files: &[Snippet],
+    order: Order,
+    env: &BTreeMap<String, String>,
+) -> Vec<Draft> {
+    let draft = |index: usize| {
+        let file = files.get(index)?;
+        draft(file, index, order, env)
+    };
+    sorted(files, order).into_iter().filter_map(draft).collect()
+}
+
+fn draft(
     file: &Snippet,
     index: usize,
     order: Order,
     env: &BTreeMap<String, String>,
-) -> Option<Entry> {
+) -> Option<Draft> {
     let linux = file.value("linux")?.to_string();
     let variable = |name: &str| env.get(name).map(String::as_str);
     let mut options = file
@@ -109,26 +135,42 @@ fn entry(
         options = variable("default_kernelopts").and_then(|options| expand(options, variable));
     }
     let title = file.value("title").unwrap_or(&linux).to_string();
-    let mut scope = alloc::vec![title.clone()];
-    scope.extend(file.values("grub_arg").map(str::to_string));
+    let mut args = alloc::vec![title];
+    args.extend(file.values("grub_arg").map(str::to_string));
     // GRUB makes a script of it and runs that when the entry is chosen.
-    let script = match &options {
-        Some(options) => alloc::format!("linux {linux} {options}\n"),
-        None => alloc::format!("linux {linux}\n"),
-    };
-    let args = cfg::linux_args(&script, &scope, env);
-    let raw = cfg::loader_quote(args.iter().map(String::as_str));
-    let id = file
-        .name()
-        .strip_suffix(".conf")
-        .unwrap_or(file.name())
-        .to_string();
-    Some(Entry {
-        id,
-        title,
+    let mut script = String::from("load_video\nset gfxpayload=keep\ninsmod gzio\nlinux ");
+    script.push_str(&linux);
+    if let Some(options) = options {
+        script.push(' ');
+        script.push_str(&options);
+    }
+    let initrds: Vec<&str> = file.values("initrd").collect();
+    if !initrds.is_empty() {
+        script.push_str("\ninitrd ");
+        script.push_str(&initrds.join(" "));
+    }
+    script.push('\n');
+    let id = file.name().strip_suffix(".conf").unwrap_or(file.name());
+    Some(Draft {
+        id: id.to_string(),
+        args,
+        classes: file.values("grub_class").map(str::to_string).collect(),
+        users: file.value("grub_users").map(str::to_string),
+        script,
+        file: index,
         linux,
+    })
+}
+
+fn entry(draft: Draft, env: &BTreeMap<String, String>) -> Entry {
+    let args = cfg::linux_args(&draft.script, &draft.args, env);
+    let raw = cfg::loader_quote(args.iter().map(String::as_str));
+    Entry {
+        id: draft.id,
+        title: draft.args.into_iter().next().unwrap_or_default(),
+        linux: draft.linux,
         cmdline: CommandLine::parse(&raw),
         raw,
-        file: index,
-    })
+        file: draft.file,
+    }
 }

@@ -78,6 +78,7 @@ impl Machine<'_> {
             }
             b"false" => FALSE,
             b"menuentry" | b"submenu" => self.menu_entry(ast, name == b"submenu", &argv, block),
+            b"blscfg" => self.blscfg(),
             b"load_env" => self.load_env(&argv),
             b"save_env" => self.save_env(&argv),
             b"setparams" => match &mut self.scope {

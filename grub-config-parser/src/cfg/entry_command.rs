@@ -1,5 +1,6 @@
 //! `menuentry` and `submenu`: options as GRUB's `lib/arg.c` reads them, then the entry.
 
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -75,7 +76,34 @@ impl Machine<'_> {
             span: block.map(|block| block.span),
             body,
             submenu,
+            bls: None,
         });
+        0
+    }
+
+    /// `blscfg`: an entry for each file. Its variables are read now, those in the script when the
+    /// entry is chosen.
+    pub(super) fn blscfg(&mut self) -> i32 {
+        let Some(bls) = self.files.bls else { return 0 };
+        let env = self.env.texts();
+        for draft in crate::bls::drafts(&bls.files, bls.order, &env) {
+            self.burn(ENTRY_COST * 16 + draft.script.len());
+            let bytes = |text: String| text.into_bytes();
+            let args: Vec<Vec<u8>> = draft.args.into_iter().map(bytes).collect();
+            self.menu.push(RawEntry {
+                title: args.first().cloned().unwrap_or_default(),
+                id: draft.id.into_bytes(),
+                classes: draft.classes.into_iter().map(bytes).collect(),
+                // Without `grub_users` nobody is asked.
+                unrestricted: draft.users.is_none(),
+                users: draft.users.map(bytes),
+                args,
+                span: None,
+                body: parsed(draft.script.as_bytes()),
+                submenu: false,
+                bls: Some(draft.file),
+            });
+        }
         0
     }
 }

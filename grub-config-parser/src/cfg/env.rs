@@ -57,6 +57,15 @@ impl Env {
         }
     }
 
+    /// All variables.
+    pub(super) fn texts(&self) -> BTreeMap<String, String> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        self.variables
+            .iter()
+            .map(|(name, own)| (text(name), text(&own.value)))
+            .collect()
+    }
+
     /// About how many bytes a copy takes.
     pub(super) fn size(&self) -> usize {
         self.variables

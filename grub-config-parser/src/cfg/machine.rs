@@ -29,6 +29,8 @@ pub(super) struct RawEntry {
     /// The text of the block, where `body` is the block that stands behind the command.
     pub(super) span: Option<Slice>,
     pub(super) submenu: bool,
+    /// The file that `blscfg` made it of.
+    pub(super) bls: Option<usize>,
 }
 
 /// A command that a body has run.
@@ -47,6 +49,8 @@ pub(super) struct Files<'a> {
     pub(super) env: Option<&'a BTreeMap<alloc::string::String, alloc::string::String>>,
     pub(super) existing: &'a [alloc::string::String],
     pub(super) keep_saved: bool,
+    /// What `blscfg` finds.
+    pub(super) bls: Option<&'a super::menu::Bls>,
 }
 
 pub(super) enum Frame {

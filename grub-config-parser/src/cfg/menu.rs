@@ -9,6 +9,7 @@ use super::env::Env;
 use super::machine::{Code, Files, Machine, Ran, RawEntry};
 use super::script::Script;
 use super::select::{chosen, default_index, rest_of_default};
+use crate::bls::{Order, Snippet};
 use crate::cmdline::CommandLine;
 
 /// What GRUB would find when it runs the script.
@@ -25,6 +26,17 @@ pub struct Context {
     pub variables: BTreeMap<String, String>,
     /// True if a later `load_env` sees what `save_env` has written.
     pub keep_saved: bool,
+    /// The directory that `blscfg` reads; `None` where it is not known, and then no entry comes from it.
+    pub bls: Option<Bls>,
+}
+
+/// What `blscfg` finds, and how this GRUB orders it.
+#[derive(Debug, Clone)]
+pub struct Bls {
+    /// The files of `loader/entries`.
+    pub files: Vec<Snippet>,
+    /// The order of the GRUB that is installed.
+    pub order: Order,
 }
 
 impl Context {
@@ -89,6 +101,8 @@ pub struct Entry {
     pub commands: Vec<Command>,
     /// How the body finds the root device.
     pub root_search: RootSearch,
+    /// The place among [`Bls::files`] of the file that `blscfg` made it of.
+    pub bls: Option<usize>,
 }
 
 /// GRUB 2.06's own variables.
@@ -124,6 +138,7 @@ impl Script {
             env: (context.env_present || !context.env.is_empty()).then_some(&context.env),
             existing: &context.existing,
             keep_saved: context.keep_saved,
+            bls: context.bls.as_ref(),
         };
         let mut machine = Machine::new(&files);
         let own = FEATURES.iter().map(|name| (*name, "y"));
@@ -272,6 +287,7 @@ impl Script {
             submenu_path,
             linux_line: linux.and_then(|ran| self.linux_line(raw, ran, lines)),
             root_search: RootSearch::of(&commands),
+            bls: raw.bls,
             commands,
         }
     }

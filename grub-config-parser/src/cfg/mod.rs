@@ -37,7 +37,7 @@ mod word;
 pub use body::{Command, LinuxLine, RootSearch, loader_quote};
 pub use error::SyntaxError;
 pub use lex::{Token, TokenKind, tokens};
-pub use menu::{Context, Entry, Menu};
+pub use menu::{Bls, Context, Entry, Menu};
 pub use script::Script;
 pub(crate) use single::linux_args;
 pub use word::quote;

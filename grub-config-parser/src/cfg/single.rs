@@ -22,6 +22,7 @@ pub(crate) fn linux_args(
         env: Some(env),
         existing: &[],
         keep_saved: false,
+        bls: None,
     };
     let mut machine = Machine::new(&files);
     for (name, value) in env {
