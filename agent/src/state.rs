@@ -23,6 +23,9 @@ pub struct Committed {
     pub txn: String,
     /// The policy.
     pub policy: Policy,
+    /// The kernel arguments that were not there before this agent put them there.
+    #[serde(default)]
+    pub added: Vec<String>,
 }
 
 /// One policy that failed.

@@ -234,3 +234,50 @@ fn hostile_nesting_ends_with_an_error_and_not_with_the_stack() {
         }]);
     }
 }
+
+#[test]
+fn words_are_added_where_a_person_would_put_them() {
+    let cases = [
+        ("GRUB_X=\"quiet\"\n", "GRUB_X=\"quiet iommu=pt\"\n"),
+        (
+            "GRUB_X='quiet splash'  # why\nY=1\n",
+            "GRUB_X='quiet splash iommu=pt'  # why\nY=1\n",
+        ),
+        ("GRUB_X=\"\"\n", "GRUB_X=\"iommu=pt\"\n"),
+        ("GRUB_X=''\n", "GRUB_X='iommu=pt'\n"),
+        ("GRUB_X=\n", "GRUB_X=\"iommu=pt\"\n"),
+        ("GRUB_X=quiet\n", "GRUB_X=quiet\" iommu=pt\"\n"),
+        (
+            "GRUB_X=a\nGRUB_X=\"$GRUB_X b\"\n",
+            "GRUB_X=a\nGRUB_X=\"$GRUB_X b iommu=pt\"\n",
+        ),
+        (
+            "GRUB_X=\"${GRUB_X:+$GRUB_X }a\"\n",
+            "GRUB_X=\"${GRUB_X:+$GRUB_X }a iommu=pt\"\n",
+        ),
+        ("GRUB_X=\"a $GRUB_B\"\n", "GRUB_X=\"a $GRUB_B iommu=pt\"\n"),
+        ("GRUB_X=\"a \\\n  b\"\n", "GRUB_X=\"a \\\n  b iommu=pt\"\n"),
+        ("# nothing", "# nothing\nGRUB_X=\"iommu=pt\"\n"),
+        ("", "GRUB_X=\"iommu=pt\"\n"),
+        ("export GRUB_X=\"a\"\n", "export GRUB_X=\"a iommu=pt\"\n"),
+    ];
+    for (before, after) in cases {
+        let doc = Document::parse(before.as_bytes());
+        let new = doc.add_words("GRUB_X", &["iommu=pt".to_owned()]).unwrap();
+        assert_eq!(String::from_utf8_lossy(&new.to_bytes()), after);
+    }
+    let two = Document::parse(b"GRUB_X=\"a\"\n").add_words("GRUB_X", &["b".into(), "c=1".into()]);
+    assert_eq!(two.unwrap().to_bytes(), b"GRUB_X=\"a b c=1\"\n");
+    for computed in [
+        "GRUB_X=\"$(date)\"\n",
+        "GRUB_X=`date`\n",
+        "if [ -f /x ]; then GRUB_X=a; fi\n",
+        "GRUB_X=\"a\n",
+    ] {
+        let doc = Document::parse(computed.as_bytes());
+        assert!(
+            doc.add_words("GRUB_X", &["b".to_owned()]).is_err(),
+            "{computed}"
+        );
+    }
+}

@@ -84,19 +84,12 @@ impl Engine<'_> {
     }
 }
 
+/// GRUB's directory; an error where there is none.
 pub(super) fn grub_dir(root: &Root) -> Result<String, SysError> {
-    for dir in ["/boot/grub", "/boot/grub2"] {
-        if root.stat(&format!("{dir}/grub.cfg"))?.is_some()
-            || root.stat(&format!("{dir}/grubenv"))?.is_some()
-        {
-            return Ok(dir.to_owned());
-        }
-    }
-    let why = "there is no GRUB directory".to_owned();
-    Err(SysError::Refused {
+    crate::facts::grub_dir(root)?.ok_or_else(|| SysError::Refused {
         action: "write",
         path: root.outside("/boot/grub"),
-        why,
+        why: "there is no GRUB directory".to_owned(),
     })
 }
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use grub_config_parser::{cfg, defaults, grubenv};
+use grub_config_parser::{bls, cfg, defaults, grubenv};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::fact::Fact;
 use super::mounts::{Mount, mount_of};
+use super::os::Os;
 use crate::sys::{EntryKind, Root, SysError};
 
 /// Who boots this machine.
@@ -20,6 +21,11 @@ pub enum Loader {
     Ostree,
     /// systemd-boot.
     SystemdBoot,
+    /// SUSE's GRUB that reads Boot Loader Specification entries from the EFI system partition and has
+    /// no `grub.cfg`.
+    GrubBls,
+    /// A unified kernel image, whose command line is part of the signed program.
+    Uki,
     /// zipl (s390).
     Zipl,
     /// None that is known.
@@ -37,8 +43,12 @@ pub struct Boot {
     pub mount: Fact<Mount>,
     /// `grubenv`'s variables.
     pub grubenv: Fact<BTreeMap<String, String>>,
+    /// How GRUB orders Boot Loader Specification entries; none where there are none.
+    pub entry_order: Fact<EntryOrder>,
     /// `GRUB_*` variables as grub-mkconfig will see them; computed ones have no value.
     pub defaults: Fact<BTreeMap<String, Option<String>>>,
+    /// Whether grub-mkconfig reads `/etc/default/grub.d/*.cfg` here.
+    pub reads_drop_ins: bool,
     /// The program that regenerates `grub.cfg`.
     pub mkconfig: Fact<String>,
     /// Whether `grub-script-check` is there to judge a script before it is installed.
@@ -59,6 +69,10 @@ pub struct BootFiles {
     pub grubenv: Option<Vec<u8>>,
     /// `/etc/default/grub` and the drop-ins that grub-mkconfig reads, in its order.
     pub defaults: Vec<(String, Vec<u8>)>,
+    /// Boot Loader Specification entries, by name.
+    pub entries: Vec<(String, Vec<u8>)>,
+    /// The file that new kernels take their command line from (kernel-install(8)), where there is one.
+    pub kernel_cmdline: Option<(String, Vec<u8>)>,
     /// What could not be read, and why: nothing may be planned around it.
     pub unreadable: Vec<String>,
 }
@@ -80,34 +94,112 @@ impl Boot {
             .as_ref()
             .map(|bytes| menu_of(bytes, self))
     }
+
+    /// Whether the default entry is the same in whatever order the installed GRUB has.
+    #[must_use]
+    pub fn default_is_certain(&self) -> bool {
+        if self.files.entries.is_empty() || self.entry_order.get().is_some() {
+            return true;
+        }
+        let id = |order| {
+            let menu = menu_in(self.files.grub_cfg.as_ref()?, self, order).ok()?;
+            let entry = menu.entries.into_iter().nth(menu.default?)?;
+            Some(entry.id)
+        };
+        id(EntryOrder::FileVersion) == id(EntryOrder::Rpm)
+    }
 }
 
-/// The menu that GRUB would show if `bytes` were its grub.cfg.
+/// How a GRUB orders Boot Loader Specification entries, which decides on the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EntryOrder {
+    /// GRUB's own: file names by version.
+    FileVersion,
+    /// Red Hat's: name, version and release.
+    Rpm,
+}
+
+impl EntryOrder {
+    /// In the parser's words.
+    #[must_use]
+    pub fn order(self) -> bls::Order {
+        match self {
+            Self::FileVersion => bls::Order::FileVerCmp,
+            Self::Rpm => bls::Order::Rpm,
+        }
+    }
+}
+
+/// The menu that GRUB would show if `bytes` were its grub.cfg. Where the order of its entries is not
+/// known, it is GRUB's own: see [`Boot::default_is_certain`].
 ///
 /// # Errors
 /// They are not a GRUB script.
 pub fn menu_of(bytes: &[u8], boot: &Boot) -> Result<cfg::Menu, cfg::SyntaxError> {
+    let order = boot
+        .entry_order
+        .get()
+        .copied()
+        .unwrap_or(EntryOrder::FileVersion);
+    menu_in(bytes, boot, order)
+}
+
+fn menu_in(bytes: &[u8], boot: &Boot, order: EntryOrder) -> Result<cfg::Menu, cfg::SyntaxError> {
     let env = boot.grubenv.get().cloned().unwrap_or_default();
+    let files = boot
+        .files
+        .entries
+        .iter()
+        .map(|(path, bytes)| bls::Snippet::parse(file_name(path), bytes));
     Ok(cfg::Script::parse(bytes)?.menu(&cfg::Context {
         env,
+        env_present: boot.files.grubenv.is_some(),
+        bls: Some(cfg::Bls {
+            files: files.collect(),
+            order: order.order(),
+        }),
         ..cfg::Context::default()
     }))
 }
 
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Where Boot Loader Specification entries are, seen from the running system.
+pub const ENTRIES: &str = "/boot/loader/entries";
+
+/// Where kernel-install looks for the command line of a new kernel, first found first.
+pub const KERNEL_CMDLINE: [&str; 2] = ["/etc/kernel/cmdline", "/usr/lib/kernel/cmdline"];
+
 /// Where grub-mkconfig's drop-ins are, and which distributions' grub-mkconfig reads them.
 pub const DROP_INS: &str = "/etc/default/grub.d";
 
-pub(super) fn boot(root: &Root, reads_drop_ins: bool) -> Boot {
+pub(super) fn boot(root: &Root, os: Option<&Os>) -> Boot {
     let mut files = BootFiles::default();
-    let dir = ["/boot/grub", "/boot/grub2"].into_iter().find(|dir| {
-        let there = |name: &str| matches!(root.stat(&format!("{dir}/{name}")), Ok(Some(_)));
-        there("grub.cfg") || there("grubenv")
+    let dir = grub_dir(root).unwrap_or_else(|e| {
+        files.unreadable.push(e.to_string());
+        None
     });
-    if let Some(dir) = dir {
+    if let Some(dir) = &dir {
         files.grub_cfg = take(root, &format!("{dir}/grub.cfg"), &mut files.unreadable);
         files.custom_cfg = take(root, &format!("{dir}/custom.cfg"), &mut files.unreadable);
         files.grubenv = take(root, &format!("{dir}/grubenv"), &mut files.unreadable);
     }
+    match read_entries(root) {
+        Ok(entries) => files.entries = entries,
+        Err(e) => files.unreadable.push(e.to_string()),
+    }
+    files.kernel_cmdline = KERNEL_CMDLINE.iter().find_map(|path| {
+        let bytes = take(root, path, &mut files.unreadable)?;
+        Some(((*path).to_owned(), bytes))
+    });
+    let mkconfig = program(
+        root,
+        &["/usr/sbin/grub-mkconfig", "/usr/sbin/grub2-mkconfig"],
+    );
+    let reads_drop_ins = reads_drop_ins(root, &mkconfig, os);
     let sources = if reads_drop_ins {
         read_defaults(root)
     } else {
@@ -123,7 +215,9 @@ pub(super) fn boot(root: &Root, reads_drop_ins: bool) -> Boot {
             Fact::unknown("/etc/default/grub", e.to_string())
         }
     };
-    let env_path = dir.map_or("/boot/grub/grubenv".to_owned(), |d| format!("{d}/grubenv"));
+    let env_path = dir
+        .as_ref()
+        .map_or("/boot/grub/grubenv".to_owned(), |d| format!("{d}/grubenv"));
     let grubenv = match files.grubenv.as_deref().map(grubenv::EnvBlock::parse) {
         Some(Ok(block)) => Fact::known(
             block.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
@@ -132,14 +226,12 @@ pub(super) fn boot(root: &Root, reads_drop_ins: bool) -> Boot {
         Some(Err(e)) => Fact::unknown(env_path, e.to_string()),
         None => Fact::absent(env_path),
     };
-    let mkconfig = program(
-        root,
-        &["/usr/sbin/grub-mkconfig", "/usr/sbin/grub2-mkconfig"],
-    );
     Boot {
-        loader: loader(root, dir),
-        grub_dir: dir.map(str::to_owned),
-        mount: mount_of(root, dir.unwrap_or("/boot")),
+        loader: loader(root, dir.as_deref()),
+        mount: mount_of(root, dir.as_deref().unwrap_or("/boot")),
+        entry_order: entry_order(&files, os),
+        grub_dir: dir,
+        reads_drop_ins,
         grubenv,
         defaults,
         mkconfig,
@@ -148,6 +240,88 @@ pub(super) fn boot(root: &Root, reads_drop_ins: bool) -> Boot {
             &["/usr/bin/grub-script-check", "/usr/bin/grub2-script-check"],
         ),
         files,
+    }
+}
+
+/// GRUB's directory as it is seen from the running system: the one that its `$prefix` is.
+///
+/// On EL 8 with EFI that is the vendor's directory on the EFI system partition; grubenv's link says so.
+///
+/// # Errors
+/// What is there cannot be looked at.
+pub fn grub_dir(root: &Root) -> Result<Option<String>, SysError> {
+    for dir in ["/boot/grub", "/boot/grub2"] {
+        let there = |name: &str| root.stat(&format!("{dir}/{name}")).map(|s| s.is_some());
+        let (menu, env) = (there("grub.cfg")?, there("grubenv")?);
+        if env
+            && !menu
+            && let Some(target) = root.link(&format!("{dir}/grubenv"))?
+            && let Some(vendor) = vendor_dir(&target)
+            && root.stat(&format!("{vendor}/grub.cfg"))?.is_some()
+        {
+            return Ok(Some(vendor));
+        }
+        if menu || env {
+            return Ok(Some(dir.to_owned()));
+        }
+    }
+    Ok(None)
+}
+
+/// `../efi/EFI/redhat/grubenv` in `/boot/grub2` is in `/boot/efi/EFI/redhat`.
+fn vendor_dir(target: &str) -> Option<String> {
+    let below = target
+        .strip_prefix("../efi/EFI/")
+        .or_else(|| target.strip_prefix("/boot/efi/EFI/"))?;
+    let vendor = below.strip_suffix("/grubenv")?;
+    (!vendor.is_empty() && !vendor.contains('/') && vendor != "..")
+        .then(|| format!("/boot/efi/EFI/{vendor}"))
+}
+
+fn read_entries(root: &Root) -> Result<Vec<(String, Vec<u8>)>, SysError> {
+    let mut entries = Vec::new();
+    for entry in root.list(ENTRIES)? {
+        if entry.kind != EntryKind::Dir && entry.name.ends_with(".conf") {
+            let path = format!("{ENTRIES}/{}", entry.name);
+            if let Some(bytes) = root.read_if_there(&path)? {
+                entries.push((path, bytes));
+            }
+        }
+    }
+    Ok(entries)
+}
+
+/// Debian's grub-mkconfig sources drop-ins, Red Hat's and SUSE's do not. The script itself tells;
+/// where it is none, the distribution does.
+fn reads_drop_ins(root: &Root, mkconfig: &Fact<String>, os: Option<&Os>) -> bool {
+    let script = mkconfig
+        .get()
+        .and_then(|path| root.read_if_there(path).ok().flatten())
+        .filter(|bytes| bytes.starts_with(b"#!"));
+    match script {
+        Some(bytes) => String::from_utf8_lossy(&bytes).contains("default/grub.d"),
+        None => os.is_some_and(|os| os.is_like("debian")),
+    }
+}
+
+fn entry_order(files: &BootFiles, os: Option<&Os>) -> Fact<EntryOrder> {
+    if files.entries.is_empty() {
+        return Fact::absent(ENTRIES);
+    }
+    let from = "/etc/os-release";
+    let Some(os) = os else {
+        return Fact::unknown(from, "it is not known which distribution's GRUB this is");
+    };
+    if ["rhel", "fedora", "centos"].iter().any(|id| os.is_like(id)) {
+        Fact::known(EntryOrder::Rpm, from)
+    } else if ["debian", "ubuntu", "arch"].iter().any(|id| os.is_like(id)) {
+        Fact::known(EntryOrder::FileVersion, from)
+    } else {
+        let why = format!(
+            "it is not known how the GRUB of {} orders its entries",
+            os.id
+        );
+        Fact::unknown(from, why)
     }
 }
 
@@ -173,8 +347,22 @@ fn loader(root: &Root, grub_dir: Option<&str>) -> Fact<Loader> {
                 return Ok(Fact::known(loader, path));
             }
         }
+        if let Some(bytes) = root.read_if_there(SUSE_LOADER)?
+            && suse_loader_type(&bytes).as_deref() == Some("grub2-bls")
+        {
+            return Ok(Fact::known(Loader::GrubBls, SUSE_LOADER));
+        }
         if let Some(dir) = grub_dir {
             return Ok(Fact::known(Loader::Grub, dir));
+        }
+        for dir in ["/boot/efi/EFI/Linux", "/efi/EFI/Linux", "/boot/EFI/Linux"] {
+            if root
+                .list(dir)?
+                .iter()
+                .any(|e| e.name.to_ascii_lowercase().ends_with(".efi"))
+            {
+                return Ok(Fact::known(Loader::Uki, dir));
+            }
         }
         for (path, loader) in [
             ("/boot/loader/loader.conf", Loader::SystemdBoot),
@@ -189,6 +377,16 @@ fn loader(root: &Root, grub_dir: Option<&str>) -> Fact<Loader> {
         Ok(Fact::known(Loader::Unknown, "/boot"))
     };
     found().unwrap_or_else(|e| Fact::unknown("/boot", e.to_string()))
+}
+
+/// Where SUSE says which boot loader there is.
+const SUSE_LOADER: &str = "/etc/sysconfig/bootloader";
+
+fn suse_loader_type(bytes: &[u8]) -> Option<String> {
+    let doc = defaults::Document::parse(bytes);
+    let name = SUSE_LOADER;
+    let mut vars = defaults::evaluate(&[defaults::File { name, doc: &doc }]).vars;
+    vars.remove("LOADER_TYPE")?.value
 }
 
 fn program(root: &Root, paths: &[&str]) -> Fact<String> {

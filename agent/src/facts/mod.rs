@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::sys::Root;
 
-pub use boot::{Boot, BootFiles, Loader, menu_of};
+pub use boot::{Boot, BootFiles, ENTRIES, EntryOrder, KERNEL_CMDLINE, Loader, grub_dir, menu_of};
 pub use fact::Fact;
 pub use iommu::Iommu;
 pub use kernel::{InstalledKernel, RunningKernel, version};
@@ -62,7 +62,7 @@ impl Facts {
         let list = kernels.value.clone().unwrap_or_default();
         let modules = modules::modules(root, &list, running.release.get());
         let os = os::os(root);
-        let reads_drop_ins = os.get().is_some_and(|os| os.is_like("debian"));
+        let boot = boot::boot(root, os.get());
         Self {
             root: root.path().to_string_lossy().into_owned(),
             live: root.is_live(),
@@ -72,7 +72,7 @@ impl Facts {
             kernels,
             iommu: iommu::iommu(root),
             modules,
-            boot: boot::boot(root, reads_drop_ins),
+            boot,
             security: security::security(root),
             virtualisation: security::virtualisation(root),
             nccl_conf: Fact::read(

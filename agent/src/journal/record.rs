@@ -42,10 +42,25 @@ pub struct Work {
     pub trial: Option<Trial>,
     /// What was or is about to be written, in order, with the pre-images.
     pub intents: Vec<Intent>,
+    /// Variables of grubenv that were or are about to be set.
+    #[serde(default)]
+    pub env: Vec<EnvIntent>,
     /// Modules that this transaction loaded.
     pub modules: Vec<String>,
     /// The checks that were not met when it was verified.
     pub unmet: Vec<String>,
+}
+
+/// A variable of grubenv, before and after. The block itself is GRUB's to write, too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnvIntent {
+    /// Its name.
+    pub name: String,
+    /// Its value before.
+    pub pre: String,
+    /// Its value after.
+    pub post: String,
 }
 
 /// The one boot that tries a new command line, built from parts.
@@ -169,6 +184,7 @@ pub(super) mod tests {
                 policy: Policy::default(),
                 trial: None,
                 intents: vec![],
+                env: vec![],
                 modules: vec![],
                 unmet: vec![],
             },

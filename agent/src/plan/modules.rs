@@ -90,6 +90,7 @@ fn load_at_boot(input: &Input, plan: &mut Plan) -> Vec<String> {
         action: Action::Write {
             path: FILE.to_owned(),
             bytes: Some(text),
+            boot: false,
         },
     });
     vec![PEERMEM.to_owned()]
@@ -112,6 +113,7 @@ fn drop_file(input: &Input, plan: &mut Plan) {
         action: Action::Write {
             path: FILE.to_owned(),
             bytes: None,
+            boot: false,
         },
     });
 }

@@ -51,7 +51,18 @@ pub enum Action {
         path: String,
         /// Its new bytes; `None` removes it.
         bytes: Option<Vec<u8>>,
+        /// Whether GRUB reads it, without replaying the file system's journal.
+        boot: bool,
     },
+    /// Set a variable in grubenv, in place.
+    SetEnv {
+        /// Its name.
+        name: String,
+        /// Its new value.
+        value: String,
+    },
+    /// Check that the menu, as it is now, boots by default what was tried.
+    CheckMenu,
     /// Load a module.
     LoadModule(String),
     /// Write the hook and the trial entry, and reserve room in grubenv.

@@ -186,7 +186,7 @@ fn blanks(text: &[u8]) -> usize {
         .count()
 }
 
-fn collect<'c>(command: &'c Command, variable: &[u8], out: &mut Vec<(&'c Word, usize)>) {
+pub(super) fn collect<'c>(command: &'c Command, variable: &[u8], out: &mut Vec<(&'c Word, usize)>) {
     match command {
         Command::Simple(simple) => collect_simple(simple, variable, out),
         Command::Pipeline { commands, .. } | Command::List(commands) => {

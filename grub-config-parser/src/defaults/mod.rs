@@ -15,6 +15,7 @@
 //! assert_eq!(line.kind, Kind::Derived);
 //! ```
 
+mod add;
 mod builtin;
 mod compound;
 mod dollar;

@@ -45,6 +45,16 @@ pub(super) enum Part {
     Arithmetic { parts: Vec<Part> },
 }
 
+impl Part {
+    /// Where it ends in the source, closing quotes not counted; `None` where that is not kept.
+    pub(super) fn end(&self) -> Option<usize> {
+        match self {
+            Self::Text { span, .. } | Self::Parameter { span, .. } => Some(span.end),
+            Self::Command { .. } | Self::Arithmetic { .. } => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub(super) struct Word {
     pub(super) parts: Vec<Part>,
