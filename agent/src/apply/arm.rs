@@ -3,6 +3,7 @@
 use grub_config_parser::grubenv::EnvBlock;
 
 use super::engine::{Engine, EngineError};
+use crate::journal::EnvIntent;
 use crate::machine::{GrubView, TxnId};
 use crate::plan;
 use crate::sys::{Root, SysError, boot_write};
@@ -53,6 +54,54 @@ impl Engine<'_> {
             boot_write::overwrite(self.root, &path, &old, &clean)?;
         }
         Ok(())
+    }
+
+    /// Sets a variable of grubenv in place, its old value durable first.
+    pub(super) fn set_env(&mut self, name: &str, value: &str) -> Result<(), EngineError> {
+        let path = self.env_path()?;
+        let old = self.root.read(&path)?;
+        let mut env = EnvBlock::parse(&old).map_err(|e| self.refused(&path, &e.to_string()))?;
+        let pre = env.get(name).unwrap_or_default();
+        if pre == value {
+            return Ok(());
+        }
+        env.set(name, value)
+            .map_err(|e| self.refused(&path, &e.to_string()))?;
+        let known = &self.record()?.work.env;
+        if !known
+            .iter()
+            .any(|i| i.name == name && i.pre == pre && i.post == value)
+        {
+            let intent = EnvIntent {
+                name: name.to_owned(),
+                pre,
+                post: value.to_owned(),
+            };
+            self.amend("grubenv", |_, work| work.env.push(intent))?;
+        }
+        boot_write::overwrite(self.root, &path, &old, env.as_bytes())?;
+        Ok(())
+    }
+
+    /// Puts a variable of grubenv back; says so when somebody else has set it since.
+    pub(super) fn put_env_back(&self, intent: &EnvIntent) -> Result<Option<String>, EngineError> {
+        let path = self.env_path()?;
+        let old = self.root.read(&path)?;
+        let mut env = EnvBlock::parse(&old).map_err(|e| self.refused(&path, &e.to_string()))?;
+        let now = env.get(&intent.name).unwrap_or_default();
+        if now == intent.pre {
+            return Ok(None);
+        }
+        if now != intent.post {
+            return Ok(Some(format!(
+                "`{}` in {path} was changed by somebody else since and was left alone; it was `{}`",
+                intent.name, intent.pre
+            )));
+        }
+        env.set(&intent.name, &intent.pre)
+            .map_err(|e| self.refused(&path, &e.to_string()))?;
+        boot_write::overwrite(self.root, &path, &old, env.as_bytes())?;
+        Ok(None)
     }
 
     /// Somebody may have rewritten the boot configuration since it was staged.

@@ -1,9 +1,12 @@
 //! Making it permanent. Every step can be done again, so that a power cut only delays it.
 
+use grub_config_parser::cmdline::{Arg, CommandLine};
+
 use super::engine::{Engine, EngineError};
 use super::files::Kind;
+use crate::journal::Trial;
 use crate::machine::TxnId;
-use crate::plan::{Action, Phase};
+use crate::plan::{Action, Edits, Phase};
 use crate::state::{self, COMMITTED, Committed};
 use crate::sys::SysError;
 use crate::world::World;
@@ -36,8 +39,18 @@ impl Engine<'_> {
         }
         for step in plan.steps.iter().filter(|s| s.phase == Phase::Commit) {
             match &step.action {
-                Action::Write { path, bytes } => {
-                    self.write_file(path, bytes.as_deref(), Kind::default())?;
+                Action::Write { path, bytes, boot } => {
+                    let kind = Kind {
+                        boot: *boot,
+                        generated: false,
+                    };
+                    self.write_file(path, bytes.as_deref(), kind)?;
+                }
+                Action::SetEnv { name, value } => self.set_env(name, value)?,
+                Action::CheckMenu => {
+                    if let Some(trial) = &trial {
+                        self.check_menu(trial)?;
+                    }
                 }
                 Action::Menu => {
                     if let Some(trial) = &trial {
@@ -47,7 +60,8 @@ impl Engine<'_> {
                 Action::Record | Action::LoadModule(_) | Action::TrialEntry | Action::ClearAcs => {}
             }
         }
-        self.remember(&digest, &id, policy)?;
+        let added = added(&world, &policy, trial.as_ref());
+        self.remember(&digest, &id, policy, added)?;
         if trial.is_some() {
             self.remove_hook()?;
             self.clean_env()?;
@@ -60,12 +74,14 @@ impl Engine<'_> {
         digest: &str,
         id: &TxnId,
         policy: gdr_policy::Policy,
+        added: Vec<String>,
     ) -> Result<(), EngineError> {
         let committed = Committed {
             format: 1,
             digest: digest.to_owned(),
             txn: id.to_string(),
             policy,
+            added,
         };
         self.write_file(
             COMMITTED,
@@ -73,4 +89,18 @@ impl Engine<'_> {
             Kind::default(),
         )
     }
+}
+
+/// The policy's arguments that this agent put there, now or for an earlier policy.
+fn added(world: &World, policy: &gdr_policy::Policy, trial: Option<&Trial>) -> Vec<String> {
+    let before = trial.map(|t| CommandLine::parse(&t.known_good));
+    let earlier = world.committed.as_ref().map(|c| c.added.as_slice());
+    let mut set = Edits::of(policy, &world.facts).set;
+    set.retain(|arg| {
+        earlier.unwrap_or_default().contains(arg)
+            || before
+                .as_ref()
+                .is_some_and(|line| !line.contains_exact(&Arg::new(arg)))
+    });
+    set
 }

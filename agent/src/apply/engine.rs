@@ -100,6 +100,7 @@ impl<'r> Engine<'r> {
             policy: policy.clone(),
             trial: plan.trial.clone(),
             intents: Vec::new(),
+            env: Vec::new(),
             modules: Vec::new(),
             unmet: Vec::new(),
         };

@@ -50,6 +50,19 @@ impl Engine<'_> {
         )
     }
 
+    /// Checks that the menu, with the entries as they are now, boots by default what was tried.
+    pub(super) fn check_menu(&self, trial: &Trial) -> Result<(), EngineError> {
+        let facts = Facts::read(self.root);
+        let Some((path, bytes)) = facts
+            .boot
+            .in_grub_dir("grub.cfg")
+            .zip(facts.boot.files.grub_cfg.as_ref())
+        else {
+            return Err(self.refused("/boot", "GRUB's menu is gone").into());
+        };
+        self.default_is(&path, bytes, trial, &facts)
+    }
+
     /// What grub-mkconfig makes of the files as they are now; `None` where it cannot be run.
     pub(super) fn mkconfig(&self, facts: &Facts) -> Result<Option<Vec<u8>>, EngineError> {
         let program = facts.boot.mkconfig.get();

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use grub_config_parser::cmdline::{Arg, CommandLine};
+
 use super::arm::grub_dir;
 use super::engine::{Engine, EngineError};
-use crate::facts::Facts;
-use crate::journal::{DIR, Image, Intent, image_of};
+use crate::facts::{ENTRIES, Facts};
+use crate::journal::{DIR, Image, Intent, Trial, image_of};
 use crate::plan;
 use crate::sys::{boot_write, process, write};
 
@@ -38,7 +40,11 @@ impl Engine<'_> {
         if let Some(path) = regenerate {
             conflicts.extend(self.regenerate_old(&path)?);
         }
-        if work.trial.is_some() {
+        for intent in work.env.iter().rev() {
+            conflicts.extend(self.put_env_back(intent)?);
+        }
+        if let Some(trial) = &work.trial {
+            self.clean_new_entries(trial, &work.intents)?;
             self.remove_hook()?;
             self.clean_env()?;
         }
@@ -56,6 +62,28 @@ impl Engine<'_> {
             }
         }
         Ok(conflicts)
+    }
+
+    /// Entries of kernels that were installed meanwhile have what the trial's or the committed line
+    /// gave them.
+    fn clean_new_entries(&self, trial: &Trial, intents: &[Intent]) -> Result<(), EngineError> {
+        let before = CommandLine::parse(&trial.known_good);
+        let target = CommandLine::parse(&trial.target);
+        let added: Vec<Arg> = target
+            .args()
+            .iter()
+            .filter(|arg| !before.contains_exact(arg))
+            .cloned()
+            .collect();
+        let committed = intents.iter().any(|i| i.path.starts_with(ENTRIES));
+        let added = if committed { added.as_slice() } else { &[] };
+        for (path, bytes) in Facts::read(self.root).boot.files.entries {
+            let known = intents.iter().any(|intent| intent.path == path);
+            if let Some(new) = plan::entry_without(&bytes, added).filter(|_| !known) {
+                boot_write::replace(self.root, &path, &new, None)?;
+            }
+        }
+        Ok(())
     }
 
     fn put_back(&self, intent: &Intent) -> Result<Outcome, EngineError> {

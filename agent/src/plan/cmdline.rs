@@ -3,7 +3,7 @@
 use gdr_policy::Fallback;
 use grub_config_parser::cmdline::{Arg, CommandLine};
 
-use super::default_files::{DROP_IN, own_args, without_one};
+use super::default_files::{own_args, without_one};
 use super::grub::{self, Base};
 use super::iommu;
 use super::{Input, Plan};
@@ -66,13 +66,7 @@ pub(crate) fn removes(pattern: &str, arg: &str) -> bool {
 pub(super) fn plan(input: &Input, modules: &[String], plan: &mut Plan) {
     let edits = Edits::of(input.policy, input.facts);
     plan.notes.extend(edits.notes.iter().cloned());
-    let ours = input
-        .facts
-        .boot
-        .files
-        .defaults
-        .iter()
-        .any(|(path, _)| path == DROP_IN);
+    let ours = !dropped(input, &edits).is_empty();
     if edits.set.is_empty() && edits.remove.is_empty() && !ours {
         return;
     }
@@ -116,10 +110,24 @@ pub(super) fn plan(input: &Input, modules: &[String], plan: &mut Plan) {
 
 /// What an earlier policy has added and this one does not name any more goes.
 fn without_dropped(line: &CommandLine, edits: &Edits, input: &Input) -> CommandLine {
-    let dropped = own_args(&input.facts.boot.files.defaults)
-        .into_iter()
-        .filter(|arg| !edits.set.iter().any(|wanted| wanted == arg.raw()));
-    dropped.fold(line.clone(), |line, arg| without_one(&line, &arg))
+    dropped(input, edits)
+        .iter()
+        .fold(line.clone(), |line, arg| without_one(&line, arg))
+}
+
+/// What this agent has added for an earlier policy and this one does not want: our drop-in says so, or
+/// what was remembered at the commit.
+pub(super) fn dropped(input: &Input, edits: &Edits) -> Vec<Arg> {
+    let mut own = own_args(&input.facts.boot.files.defaults);
+    if own.is_empty() {
+        let added = input
+            .committed
+            .map(|c| c.added.as_slice())
+            .unwrap_or_default();
+        own = added.iter().map(|arg| Arg::new(arg)).collect();
+    }
+    own.retain(|arg| !edits.set.iter().any(|wanted| wanted == arg.raw()));
+    own
 }
 
 /// The entry to fall back to must be one that has booted: the one that runs.

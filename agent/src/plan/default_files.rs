@@ -4,70 +4,53 @@
 use grub_config_parser::cmdline::{Arg, CommandLine};
 use grub_config_parser::defaults;
 
+use super::Input;
 use super::cmdline::Edits;
 use super::grub::Base;
-use super::{Input, Plan};
+use super::keep::Keep;
+use super::step::Refusal;
 
 /// Our own drop-in; it sorts after those that cloud images ship.
 pub const DROP_IN: &str = "/etc/default/grub.d/99-gdr-agent.cfg";
+
+/// The file that grub-mkconfig reads everywhere.
+pub(super) const MAIN: &str = "/etc/default/grub";
 
 const VARIABLES: [&str; 2] = ["GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"];
 
 /// A file, its bytes now, and what they are to be; `None` is "not there".
 pub(super) type Change = (String, Option<Vec<u8>>, Option<Vec<u8>>);
 
+type Files = Vec<(String, Vec<u8>)>;
+
 /// The edits of `/etc/default/grub` and its drop-ins that make grub-mkconfig write `target`.
+///
+/// # Errors
+/// Why the menu that would be made is not known to boot it.
 pub(super) fn changes(
     input: &Input,
     base: &Base,
     edits: &Edits,
     target: &CommandLine,
-    plan: &mut Plan,
-) -> Option<Vec<Change>> {
+) -> Result<Vec<Change>, Refusal> {
     let files = &input.facts.boot.files.defaults;
-    let before = words(files, plan)?;
-    // What the menu has must come from these files, or regenerating it would bring in more than the policy's change.
     // A commit may find half of itself there; what it leads to is judged by the menu that it makes.
-    let committing = input.committing.is_some();
-    let mut rest = if committing {
-        CommandLine::default()
+    let judged = input.committing.is_none() && base.keep != Keep::Entries;
+    let rest = if judged {
+        not_from(files, &base.known_good)?
     } else {
-        base.known_good.clone()
+        CommandLine::default()
     };
-    for word in before.iter().filter(|_| !committing) {
-        if rest.contains_exact(word) {
-            rest = without_one(&rest, word);
-        } else {
-            plan.refuse(
-                "boot.stale-menu",
-                format!("grub.cfg does not have `{}`, which /etc/default/grub sets: it was edited since the menu was made", word.raw()),
-                "run `update-grub` and reboot first, so that only the policy's change is tried",
-            );
-            return None;
-        }
+    let mut edited = without(files, edits.remove.iter().map(String::as_str))?;
+    if base.keep == Keep::DropIn {
+        // Our drop-in is written anew from the policy: what it says now is not a base to build on.
+        edited.retain(|(path, _)| path != DROP_IN);
+    } else {
+        let dropped = super::cmdline::dropped(input, edits);
+        edited = without(&edited, dropped.iter().map(Arg::raw))?;
     }
-    let mut edited = files.clone();
-    for (path, bytes) in &mut edited {
-        for variable in VARIABLES {
-            for pattern in &edits.remove {
-                match defaults::Document::parse(bytes).remove_words(variable, pattern) {
-                    Ok(doc) => *bytes = doc.to_bytes(),
-                    Err(e) => {
-                        plan.refuse(
-                            "boot.default-computed",
-                            format!("{path}: {e}"),
-                            "write the value out, without commands or conditions",
-                        );
-                        return None;
-                    }
-                }
-            }
-        }
-    }
-    // Our drop-in is written anew from the policy: what it says now is not a base to build on.
-    edited.retain(|(path, _)| path != DROP_IN);
     let mut missing: Vec<String> = Vec::new();
-    let mut line = CommandLine::from_args(rest.args().iter().cloned().chain(words(&edited, plan)?));
+    let mut line = CommandLine::from_args(rest.args().iter().cloned().chain(words(&edited)?));
     for arg in &edits.set {
         let arg = Arg::new(arg);
         let already = line.to_string();
@@ -77,20 +60,20 @@ pub(super) fn changes(
         }
     }
     if !missing.is_empty() {
-        let at = edited.iter().position(|(path, _)| {
-            path.as_str() > DROP_IN && path.starts_with("/etc/default/grub.d/")
-        });
-        let own = (DROP_IN.to_owned(), drop_in_text(&missing).into_bytes());
-        edited.insert(at.unwrap_or(edited.len()), own);
+        match base.keep {
+            Keep::DropIn => {
+                let at = edited.iter().position(|(path, _)| {
+                    path.as_str() > DROP_IN && path.starts_with("/etc/default/grub.d/")
+                });
+                let own = (DROP_IN.to_owned(), drop_in_text(&missing).into_bytes());
+                edited.insert(at.unwrap_or(edited.len()), own);
+            }
+            Keep::MainFile | Keep::Entries => add_to_main(&mut edited, &missing)?,
+        }
     }
-    let after = CommandLine::from_args(rest.args().iter().cloned().chain(words(&edited, plan)?));
-    if !committing && !after.equivalent(target) {
-        plan.refuse(
-            "boot.default-overridden",
-            format!("with the drop-in {DROP_IN} the menu would boot `{after}` and not `{target}`: a file that is read later sets the variable anew"),
-            "rename the later file in /etc/default/grub.d so that it sorts before 99-gdr-agent.cfg",
-        );
-        return None;
+    let after = CommandLine::from_args(rest.args().iter().cloned().chain(words(&edited)?));
+    if judged && !after.equivalent(target) {
+        return Err(overridden(base.keep, &after, target));
     }
     let old = |path: &str| {
         files
@@ -98,29 +81,125 @@ pub(super) fn changes(
             .find(|(p, _)| p == path)
             .map(|(_, bytes)| bytes.clone())
     };
-    let gone = missing
-        .is_empty()
+    let gone = (missing.is_empty() && base.keep == Keep::DropIn)
         .then(|| (DROP_IN.to_owned(), old(DROP_IN), None));
     let changes = edited
         .into_iter()
         .map(|(path, new)| (path.clone(), old(&path), Some(new)))
         .chain(gone);
-    Some(changes.filter(|(_, old, new)| old != new).collect())
+    Ok(changes.filter(|(_, old, new)| old != new).collect())
+}
+
+fn overridden(keep: Keep, after: &CommandLine, target: &CommandLine) -> Refusal {
+    let (file, why, fix) = match keep {
+        Keep::DropIn => (
+            format!("the drop-in {DROP_IN}"),
+            "a file that is read later sets the variable anew",
+            "rename the later file in /etc/default/grub.d so that it sorts before 99-gdr-agent.cfg",
+        ),
+        Keep::MainFile | Keep::Entries => (
+            format!("the arguments in {MAIN}"),
+            "one that stands later says otherwise",
+            "take the other value out of GRUB_CMDLINE_LINUX_DEFAULT",
+        ),
+    };
+    refusal(
+        "boot.default-overridden",
+        format!("with {file} the menu would boot `{after}` and not `{target}`: {why}"),
+        fix,
+    )
+}
+
+/// What the default entry has that these files do not give: what grub-mkconfig itself writes.
+///
+/// What the menu has must come from these files, or regenerating it would bring in more than the
+/// policy's change.
+fn not_from(files: &Files, known_good: &CommandLine) -> Result<CommandLine, Refusal> {
+    let mut rest = known_good.clone();
+    for word in words(files)? {
+        if !rest.contains_exact(&word) {
+            return Err(refusal(
+                "boot.stale-menu",
+                format!(
+                    "grub.cfg does not have `{}`, which /etc/default/grub sets: it was edited since the menu was made",
+                    word.raw()
+                ),
+                "run `update-grub` (`grub2-mkconfig -o /boot/grub2/grub.cfg`) and reboot first, so that only the policy's change is tried",
+            ));
+        }
+        rest = without_one(&rest, &word);
+    }
+    Ok(rest)
+}
+
+fn without<'p>(files: &Files, patterns: impl Iterator<Item = &'p str>) -> Result<Files, Refusal> {
+    let mut edited = files.clone();
+    for pattern in patterns {
+        for (path, bytes) in &mut edited {
+            for variable in VARIABLES {
+                let doc = defaults::Document::parse(bytes)
+                    .remove_words(variable, pattern)
+                    .map_err(|e| computed(path, &e))?;
+                *bytes = doc.to_bytes();
+            }
+        }
+    }
+    Ok(edited)
+}
+
+/// Adds words where a person of this distribution would: SUSE has the second variable, Red Hat the first.
+fn add_to_main(files: &mut Files, args: &[String]) -> Result<(), Refusal> {
+    let at = match files.iter().position(|(path, _)| path == MAIN) {
+        Some(at) => at,
+        None => {
+            files.insert(0, (MAIN.to_owned(), Vec::new()));
+            0
+        }
+    };
+    let Some((path, bytes)) = files.get_mut(at) else {
+        return Ok(());
+    };
+    let doc = defaults::Document::parse(bytes);
+    let named = [defaults::File {
+        name: path,
+        doc: &doc,
+    }];
+    let set = defaults::evaluate(&named).vars;
+    let [first, second] = VARIABLES;
+    let variable = if set.contains_key(second) {
+        second
+    } else {
+        first
+    };
+    let words: Vec<String> = args.iter().map(|arg| script_word(arg)).collect();
+    let doc = doc
+        .add_words(variable, &words)
+        .map_err(|e| computed(path, &e))?;
+    *bytes = doc.to_bytes();
+    Ok(())
+}
+
+fn computed(path: &str, error: &defaults::EditError) -> Refusal {
+    refusal(
+        "boot.default-computed",
+        format!("{path}: {error}"),
+        "write the value out, without commands or conditions",
+    )
 }
 
 /// The arguments that our drop-in gives today; none when that cannot be told.
 pub(super) fn own_args(files: &[(String, Vec<u8>)]) -> Vec<Arg> {
-    let only: Vec<(String, Vec<u8>)> = files
+    let only: Files = files
         .iter()
         .filter(|(path, _)| path == DROP_IN)
         .cloned()
         .collect();
     // Alone, what it appends to is empty. Refusals belong to the plan proper, not to this question.
-    words(&only, &mut Plan::default()).unwrap_or_default()
+    words(&only).unwrap_or_default()
 }
 
 /// The arguments that the files give, in the order in which 10_linux writes them.
-fn words(files: &[(String, Vec<u8>)], plan: &mut Plan) -> Option<Vec<Arg>> {
+fn words(files: &Files) -> Result<Vec<Arg>, Refusal> {
     let docs: Vec<defaults::Document> = files
         .iter()
         .map(|(_, bytes)| defaults::Document::parse(bytes))
@@ -132,12 +211,14 @@ fn words(files: &[(String, Vec<u8>)], plan: &mut Plan) -> Option<Vec<Arg>> {
         .collect();
     let evaluation = defaults::evaluate(&named);
     if let Some(abort) = &evaluation.aborts {
-        plan.refuse(
+        return Err(refusal(
             "boot.default-aborts",
-            format!("{}:{}: grub-mkconfig stops here without a word, since the command fails", abort.file, abort.line),
+            format!(
+                "{}:{}: grub-mkconfig stops here without a word, since the command fails",
+                abort.file, abort.line
+            ),
             "make the last command of the file succeed (`if ...; then ...; fi` instead of `... && ...`)",
-        );
-        return None;
+        ));
     }
     let mut args = Vec::new();
     for name in VARIABLES {
@@ -149,16 +230,26 @@ fn words(files: &[(String, Vec<u8>)], plan: &mut Plan) -> Option<Vec<Arg>> {
                 .assignments
                 .last()
                 .map_or_else(String::new, |a| format!("{}:{}: ", a.file, a.line));
-            plan.refuse(
+            return Err(refusal(
                 "boot.default-computed",
-                format!("{at}{name} is computed when the menu is made, so what it will boot with is not known"),
+                format!(
+                    "{at}{name} is computed when the menu is made, so what it will boot with is not known"
+                ),
                 "write the value out, without commands or conditions",
-            );
-            return None;
+            ));
         };
         args.extend(CommandLine::parse(value).args().iter().cloned());
     }
-    Some(args)
+    Ok(args)
+}
+
+fn refusal(id: &str, message: String, fix: &str) -> Refusal {
+    Refusal {
+        id: id.to_owned(),
+        message,
+        fix: fix.to_owned(),
+        person: false,
+    }
 }
 
 pub(super) fn without_one(line: &CommandLine, word: &Arg) -> CommandLine {

@@ -1,12 +1,15 @@
-//! GRUB on Debian and its kin: the entry that boots today, the trial entry, the drop-in, the menu.
+//! GRUB: the entry that boots today, the trial entry, and what makes its arguments last.
 
 use gdr_policy::Fallback;
 use grub_config_parser::cfg::Entry;
 use grub_config_parser::cmdline::CommandLine;
 
 use super::cmdline::Edits;
-use super::default_files::{DROP_IN, changes};
+use super::default_files::{self, Change, DROP_IN, MAIN};
+use super::entries;
 use super::hook::{hook_block, trial_args, without_extras};
+use super::keep::Keep;
+use super::step::Refusal;
 use super::step::{Action, Phase, Step};
 use super::{Input, Plan, unified};
 use crate::facts::Loader;
@@ -19,6 +22,7 @@ pub(super) struct Base {
     pub(super) kernel: String,
     pub(super) initrds: Vec<String>,
     pub(super) preamble: Vec<String>,
+    pub(super) keep: Keep,
     /// The default entry's arguments.
     pub(super) known_good: CommandLine,
     /// The running kernel's, without `BOOT_IMAGE=` and what a trial adds.
@@ -43,17 +47,15 @@ pub(super) fn base(input: &Input, plan: &mut Plan) -> Option<Base> {
             return None;
         }
     }
-    let reads_drop_ins = input.facts.os.get().is_some_and(|os| os.is_like("debian"));
-    if !reads_drop_ins {
-        let name = input
-            .facts
-            .os
-            .get()
-            .map_or("an unknown distribution", |os| os.id.as_str());
+    if !boot.default_is_certain() {
         plan.refuse(
-            "boot.distribution-unsupported",
-            format!("the kernel command line of {name} is not edited by this version"),
-            "set `kernel.iommu = \"keep\"` with no `kernel.set` and `kernel.remove`, and edit it with the distribution's tool",
+            "boot.order-unknown",
+            format!(
+                "which of the entries in {} boots by default is not known: {}",
+                crate::facts::ENTRIES,
+                boot.entry_order.why_missing()
+            ),
+            "name it: `grub2-set-default ID` (`grub2-editenv list` shows saved_entry)",
         );
         return None;
     }
@@ -112,6 +114,7 @@ pub(super) fn base(input: &Input, plan: &mut Plan) -> Option<Base> {
         kernel: kernel.clone(),
         initrds: entry.initrds.clone(),
         preamble: entry.preamble(),
+        keep: Keep::of(&entry, boot),
         known_good: entry.cmdline.clone(),
         running,
     })
@@ -126,6 +129,14 @@ fn refuse_loader(loader: Option<Loader>, plan: &mut Plan) {
         Some(Loader::SystemdBoot) => (
             "systemd-boot boots this machine",
             "edit /etc/kernel/cmdline and run `kernel-install add-all`",
+        ),
+        Some(Loader::GrubBls) => (
+            "GRUB reads entries from the EFI system partition here and has no menu file, so nothing can be tried once",
+            "use `update-bootloader --add-option`, or `sdbootutil`",
+        ),
+        Some(Loader::Uki) => (
+            "a unified kernel image boots this machine, and its command line is part of it",
+            "build it with the arguments: /etc/kernel/cmdline and `kernel-install add-all`, or `ukify build --cmdline=`",
         ),
         Some(Loader::Zipl) => (
             "zipl boots this machine",
@@ -230,11 +241,6 @@ pub(super) fn steps(
     let Some(custom) = boot.in_grub_dir("custom.cfg") else {
         return;
     };
-    let lines = |line: &str| {
-        line.split(' ')
-            .map(|a| format!("{a}\n"))
-            .collect::<String>()
-    };
     plan.step(Step {
         id: "cmdline.trial".to_owned(),
         kind: "trial-entry".to_owned(),
@@ -242,61 +248,176 @@ pub(super) fn steps(
         path: Some(custom),
         diff: Some(unified(
             "/proc/cmdline",
-            Some(lines(&trial.known_good).as_bytes()),
-            Some(lines(&trial.args).as_bytes()),
+            Some(&lines(&trial.known_good)),
+            Some(&lines(&trial.args)),
         )),
         phase: Phase::Trial,
         undo: "take the entry out of custom.cfg and disarm grubenv".to_owned(),
         action: Action::TrialEntry,
     });
-    let Some(changes) = changes(input, base, edits, target, plan) else {
-        return;
+    let kept = match base.keep {
+        Keep::DropIn | Keep::MainFile => in_defaults(input, base, edits, target, &trial, plan),
+        Keep::Entries => in_entries(input, base, edits, target, &trial, plan),
     };
-    for (path, old, new) in changes {
-        let own = path == DROP_IN;
+    match kept {
+        Ok(()) => plan.trial = Some(trial),
+        Err(refusal) => plan.refusals.push(refusal),
+    }
+}
+
+/// One argument a line, as a diff shows it.
+fn lines(line: &str) -> Vec<u8> {
+    line.split(' ')
+        .flat_map(|arg| format!("{arg}\n").into_bytes())
+        .collect()
+}
+
+fn in_defaults(
+    input: &Input,
+    base: &Base,
+    edits: &Edits,
+    target: &CommandLine,
+    trial: &Trial,
+    plan: &mut Plan,
+) -> Result<(), Refusal> {
+    for change in default_files::changes(input, base, edits, target)? {
+        plan.step(default_step(change));
+    }
+    if let Some(menu) = input.facts.boot.in_grub_dir("grub.cfg") {
+        let summary =
+            "regenerate GRUB's menu and check that its default entry boots exactly what was tried";
+        plan.step(menu_step(menu, summary, trial, Action::Menu));
+    }
+    Ok(())
+}
+
+fn in_entries(
+    input: &Input,
+    base: &Base,
+    edits: &Edits,
+    target: &CommandLine,
+    trial: &Trial,
+    plan: &mut Plan,
+) -> Result<(), Refusal> {
+    // What grub2-mkconfig would write is kept in step where that can be done; it makes no menu here.
+    if !input.facts.boot.reads_drop_ins {
+        match default_files::changes(input, base, edits, target) {
+            Ok(changes) => changes.into_iter().map(default_step).for_each(|s| plan.step(s)),
+            Err(why) => plan.notes.push(format!(
+                "{}: {}; `grub2-mkconfig` may write other arguments into the entries than the policy's",
+                why.id, why.message
+            )),
+        }
+    }
+    let changes = entries::changes(input, edits, target)?;
+    if let Some((name, old, new)) = changes.env {
+        let path = input.facts.boot.in_grub_dir("grubenv").unwrap_or_default();
         plan.step(Step {
-            id: if own {
-                "cmdline.default".to_owned()
+            id: format!("cmdline.env:{name}"),
+            kind: "grubenv".to_owned(),
+            summary: format!("keep the arguments in `{name}`, which every kernel's entry reads"),
+            diff: Some(unified(&path, Some(&lines(&old)), Some(&lines(&new)))),
+            path: Some(path),
+            phase: Phase::Commit,
+            undo: "the value as it was".to_owned(),
+            action: Action::SetEnv { name, value: new },
+        });
+    }
+    for (path, old, new) in changes.files {
+        let entry = path.starts_with(crate::facts::ENTRIES);
+        plan.step(Step {
+            id: if entry {
+                format!("cmdline.entry:{}", path.rsplit('/').next().unwrap_or(&path))
             } else {
-                format!("cmdline.remove:{path}")
+                "cmdline.new-kernels".to_owned()
             },
-            kind: "grub-default".to_owned(),
-            summary: if new.is_none() {
-                "no argument is left to keep".to_owned()
-            } else if own {
-                "keep the arguments for every kernel".to_owned()
+            kind: if entry {
+                "boot-entry"
             } else {
-                format!("take arguments out of {path}")
+                "kernel-cmdline"
+            }
+            .to_owned(),
+            summary: if entry {
+                "keep the arguments in this kernel's entry".to_owned()
+            } else {
+                "keep the arguments for kernels to come".to_owned()
             },
             diff: Some(unified(&path, old.as_deref(), new.as_deref())),
             path: Some(path.clone()),
             phase: Phase::Commit,
             undo: if old.is_none() {
-                "remove the file".to_owned()
+                "remove the file"
             } else {
-                "the file as it was".to_owned()
+                "the file as it was"
+            }
+            .to_owned(),
+            action: Action::Write {
+                path,
+                bytes: new,
+                boot: entry,
             },
-            action: Action::Write { path, bytes: new },
         });
     }
-    let Some(menu) = boot.in_grub_dir("grub.cfg") else {
-        return;
-    };
-    plan.step(Step {
+    if let Some(menu) = input.facts.boot.in_grub_dir("grub.cfg") {
+        let summary = "check that the default entry boots exactly what was tried";
+        plan.step(menu_step(menu, summary, trial, Action::CheckMenu));
+    }
+    Ok(())
+}
+
+fn default_step((path, old, new): Change) -> Step {
+    let own = path == DROP_IN;
+    let added = own || (path == MAIN && longer(old.as_deref(), new.as_deref()));
+    Step {
+        id: if own {
+            "cmdline.default".to_owned()
+        } else if added {
+            format!("cmdline.default:{path}")
+        } else {
+            format!("cmdline.remove:{path}")
+        },
+        kind: "grub-default".to_owned(),
+        summary: if new.is_none() {
+            "no argument is left to keep".to_owned()
+        } else if added {
+            "keep the arguments for every kernel".to_owned()
+        } else {
+            format!("take arguments out of {path}")
+        },
+        diff: Some(unified(&path, old.as_deref(), new.as_deref())),
+        path: Some(path.clone()),
+        phase: Phase::Commit,
+        undo: if old.is_none() {
+            "remove the file"
+        } else {
+            "the file as it was"
+        }
+        .to_owned(),
+        action: Action::Write {
+            path,
+            bytes: new,
+            boot: false,
+        },
+    }
+}
+
+fn longer(old: Option<&[u8]>, new: Option<&[u8]>) -> bool {
+    new.map_or(0, <[u8]>::len) > old.map_or(0, <[u8]>::len)
+}
+
+fn menu_step(menu: String, summary: &str, trial: &Trial, action: Action) -> Step {
+    Step {
         id: "cmdline.menu".to_owned(),
         kind: "grub-menu".to_owned(),
-        summary:
-            "regenerate GRUB's menu and check that its default entry boots exactly what was tried"
-                .to_owned(),
-        path: Some(menu.clone()),
+        summary: summary.to_owned(),
         diff: Some(unified(
             &menu,
-            Some(lines(&trial.known_good).as_bytes()),
-            Some(lines(&trial.target).as_bytes()),
+            Some(&lines(&trial.known_good)),
+            Some(&lines(&trial.target)),
         )),
+        path: Some(menu),
         phase: Phase::Commit,
         undo: "the menu as it was".to_owned(),
-        action: Action::Menu,
-    });
-    plan.trial = Some(trial);
+        action,
+    }
 }

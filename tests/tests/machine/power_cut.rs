@@ -91,7 +91,7 @@ fn cut(
     let last = machine.agent("status")?.text("txn").to_owned();
     let from = machine.serial()?.len();
     // Not waited for: the cut may come in the middle of it.
-    machine.ok("systemd-run --no-block --unit=apply gdr-agent apply --reboot")?;
+    machine.ok("systemd-run --no-block --unit=apply --collect gdr-agent apply --reboot")?;
     stretch.wait(machine, from, random)?;
     machine.cut_power();
 
@@ -122,5 +122,14 @@ fn cut(
         );
     }
     assert_healthy(machine)?;
+    if committed {
+        // A cut in the middle of the commit leaves the old line running: the next transaction, rightly,
+        // wants to see this one's boot first.
+        machine.reboot()?;
+        let running = cmdline(machine)?;
+        assert!(running.contains(&mark), "{running:?}");
+        assert!(!has(&running, "gdr.txn"), "{running:?}");
+        assert_healthy(machine)?;
+    }
     Ok(state)
 }

@@ -1,0 +1,212 @@
+//! Boot Loader Specification entries: what has to be written so that each kernel, those to come too,
+//! boots with what was tried.
+//!
+//! EL 9, EL 10 and Fedora have the arguments in each entry; EL 8 has `$kernelopts` there, and the
+//! arguments in grubenv. New entries are made of `/etc/kernel/cmdline` (kernel-install(8)), and Fedora's
+//! grub2-mkconfig writes the options of all entries anew from `/etc/default/grub`.
+
+use grub_config_parser::bls::Snippet;
+use grub_config_parser::cmdline::{Arg, CommandLine};
+
+use super::Input;
+use super::cmdline::{Edits, dropped};
+use super::default_files::Change;
+use super::hook::{MARKER, without_extras};
+use super::step::Refusal;
+use crate::facts::{Boot, KERNEL_CMDLINE};
+
+/// The variable of EL 8.
+const KERNELOPTS: &str = "kernelopts";
+
+/// What has to change.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// Files, the default entry's last.
+    pub(super) files: Vec<Change>,
+    /// grubenv's variable, its old and new value.
+    pub(super) env: Option<(String, String, String)>,
+}
+
+/// The edits that make the entries, and those to come, boot what was tried.
+///
+/// # Errors
+/// Why the default entry would not boot it.
+pub(super) fn changes(
+    input: &Input,
+    edits: &Edits,
+    target: &CommandLine,
+) -> Result<Changes, Refusal> {
+    let boot = &input.facts.boot;
+    let default = default_file(boot);
+    let gone = dropped(input, edits);
+    let new_line = |old: &CommandLine| edits.apply(&less(&cleaned(old), &gone));
+    let mut changes = Changes::default();
+    let mut last = None;
+    let mut by_variable = false;
+    for (at, (path, bytes)) in boot.files.entries.iter().enumerate() {
+        let snippet = Snippet::parse(path, bytes);
+        let Some(options) = snippet.value("options") else {
+            continue;
+        };
+        // The way out stays as it is.
+        if is_rescue(path) && default != Some(at) {
+            continue;
+        }
+        let old = CommandLine::parse(options);
+        if names(&old, KERNELOPTS) {
+            by_variable = true;
+            continue;
+        }
+        let new = new_line(&old);
+        if new == old {
+            continue;
+        }
+        let edited = snippet.with_value("options", &new.to_string()).to_bytes();
+        let change = (path.clone(), Some(bytes.clone()), Some(edited));
+        if default == Some(at) {
+            last = Some(change);
+        } else {
+            changes.files.push(change);
+        }
+    }
+    if by_variable {
+        let old = boot.grubenv.get().and_then(|env| env.get(KERNELOPTS));
+        let Some(old) = old else {
+            return Err(refusal(
+                "boot.kernelopts-missing",
+                "boot entries take their arguments from `kernelopts`, and grubenv does not have it"
+                    .to_owned(),
+                "run `grub2-mkconfig -o /etc/grub2.cfg`, which writes it",
+            ));
+        };
+        let new = new_line(&CommandLine::parse(old)).to_string();
+        if new != *old {
+            changes.env = Some((KERNELOPTS.to_owned(), old.clone(), new));
+        }
+    }
+    changes
+        .files
+        .extend(kernel_cmdline(boot, by_variable, target, &new_line));
+    changes.files.extend(last);
+    if input.committing.is_none() {
+        judge(boot, &changes, target)?;
+    }
+    Ok(changes)
+}
+
+/// What kernel-install gives to kernels to come. Without a file it would copy the running kernel's
+/// line, which in a trial has the trial's own arguments.
+fn kernel_cmdline(
+    boot: &Boot,
+    by_variable: bool,
+    target: &CommandLine,
+    new_line: &dyn Fn(&CommandLine) -> CommandLine,
+) -> Option<Change> {
+    let [own, _] = KERNEL_CMDLINE;
+    let Some((path, bytes)) = &boot.files.kernel_cmdline else {
+        // EL 8's new entries refer to the variable.
+        let text = format!("{target}\n").into_bytes();
+        return (!by_variable).then(|| (own.to_owned(), None, Some(text)));
+    };
+    let text = String::from_utf8_lossy(bytes);
+    let old = CommandLine::parse(&text);
+    let new = new_line(&old);
+    if new == old {
+        return None;
+    }
+    let end = if text.ends_with('\n') { "\n" } else { "" };
+    let before = (path == own).then(|| bytes.clone());
+    Some((
+        own.to_owned(),
+        before,
+        Some(format!("{new}{end}").into_bytes()),
+    ))
+}
+
+/// Whether GRUB would boot the target by default if all were written.
+fn judge(boot: &Boot, changes: &Changes, target: &CommandLine) -> Result<(), Refusal> {
+    let mut then = boot.clone();
+    for (path, _, new) in &changes.files {
+        let entry = then.files.entries.iter_mut().find(|(p, _)| p == path);
+        if let (Some((_, bytes)), Some(new)) = (entry, new) {
+            bytes.clone_from(new);
+        }
+    }
+    if let (Some((name, _, new)), Some(env)) = (&changes.env, &mut then.grubenv.value) {
+        env.insert(name.clone(), new.clone());
+    }
+    let menu = then.menu().and_then(Result::ok).unwrap_or_default();
+    let entry = menu.default.and_then(|at| menu.entries.get(at));
+    let line = entry.map(|e| e.cmdline.clone()).unwrap_or_default();
+    if line.equivalent(target) {
+        return Ok(());
+    }
+    let tuned = boot.grubenv.get().and_then(|env| env.get("tuned_params"));
+    let (why, fix) = match tuned {
+        Some(params) => (
+            format!(": tuned adds `{params}`"),
+            "change the tuned profile (`tuned-adm active` names it), then run the command again",
+        ),
+        None => (
+            String::new(),
+            "look at `gdr-agent cmdline` for where the other value comes from, and take it out there",
+        ),
+    };
+    Err(refusal(
+        "boot.entry-overridden",
+        format!(
+            "with the policy's arguments the default entry would boot `{line}` and not `{target}`{why}"
+        ),
+        fix,
+    ))
+}
+
+/// An entry file less these arguments and less what a trial adds, for a kernel that was installed
+/// meanwhile; `None` when it has none of them.
+pub(crate) fn entry_without(bytes: &[u8], args: &[Arg]) -> Option<Vec<u8>> {
+    let snippet = Snippet::parse("", bytes);
+    let old = CommandLine::parse(snippet.value("options")?);
+    let new = less(&cleaned(&old), args);
+    (new != old).then(|| snippet.with_value("options", &new.to_string()).to_bytes())
+}
+
+/// The line less what a trial adds: a kernel that is installed in a trial boot may have copied it.
+fn cleaned(line: &CommandLine) -> CommandLine {
+    if line.last(MARKER).is_some() {
+        without_extras(line)
+    } else {
+        line.clone()
+    }
+}
+
+fn less(line: &CommandLine, args: &[Arg]) -> CommandLine {
+    args.iter().fold(line.clone(), |line, arg| {
+        super::default_files::without_one(&line, arg)
+    })
+}
+
+/// Whether `$name` is one of the words.
+fn names(line: &CommandLine, name: &str) -> bool {
+    line.args()
+        .iter()
+        .any(|arg| arg.raw().strip_prefix('$').is_some_and(|rest| rest == name))
+}
+
+/// `<machine id>-0-rescue.conf` (Fedora's 51-dracut-rescue.install).
+fn is_rescue(path: &str) -> bool {
+    path.contains("-0-rescue")
+}
+
+fn default_file(boot: &Boot) -> Option<usize> {
+    let menu = boot.menu()?.ok()?;
+    menu.entries.get(menu.default?)?.bls
+}
+
+fn refusal(id: &str, message: String, fix: &str) -> Refusal {
+    Refusal {
+        id: id.to_owned(),
+        message,
+        fix: fix.to_owned(),
+        person: false,
+    }
+}
