@@ -303,3 +303,18 @@ fn blscfg_puts_its_entries_where_it_stands() {
     assert_eq!(menu.entries[0].kernel.as_deref(), Some("/vmlinuz-6.2"));
     assert_eq!(menu.default, Some(1), "saved_entry names a file");
 }
+
+#[test]
+fn a_default_that_begins_with_a_digit_is_a_number_or_an_id() {
+    let text = b"menuentry A --id 1abc { linux /a; }\nmenuentry B --id 0def { linux /b; }\nset default=0def\n";
+    let script = Script::parse(text).unwrap();
+    let default = |ids_first: bool| {
+        let context = Context {
+            ids_first,
+            ..Context::default()
+        };
+        script.menu(&context).default
+    };
+    assert_eq!(default(false), Some(0), "strtoul reads 0 and stops");
+    assert_eq!(default(true), Some(1));
+}

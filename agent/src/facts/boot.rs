@@ -155,6 +155,7 @@ fn menu_in(bytes: &[u8], boot: &Boot, order: EntryOrder) -> Result<cfg::Menu, cf
     Ok(cfg::Script::parse(bytes)?.menu(&cfg::Context {
         env,
         env_present: boot.files.grubenv.is_some(),
+        ids_first: order == EntryOrder::Rpm,
         bls: Some(cfg::Bls {
             files: files.collect(),
             order: order.order(),

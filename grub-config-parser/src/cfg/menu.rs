@@ -26,6 +26,9 @@ pub struct Context {
     pub variables: BTreeMap<String, String>,
     /// True if a later `load_env` sees what `save_env` has written.
     pub keep_saved: bool,
+    /// True for Red Hat's and Fedora's GRUB, where `default` is an id before it is a number. Elsewhere a
+    /// default that begins with a digit is a number, whatever follows.
+    pub ids_first: bool,
     /// The directory that `blscfg` reads; `None` where it is not known, and then no entry comes from it.
     pub bls: Option<Bls>,
 }
@@ -160,7 +163,7 @@ impl Script {
             ..Menu::default()
         };
         self.scan(&mut menu);
-        self.collect(&mut machine, &mut menu);
+        self.collect(&mut machine, &mut menu, context.ids_first);
         if menu.default.is_none() && !menu.entries.is_empty() {
             menu.default = Some(0);
         }
@@ -181,12 +184,12 @@ impl Script {
         }
     }
 
-    fn collect(&self, machine: &mut Machine<'_>, menu: &mut Menu) {
+    fn collect(&self, machine: &mut Machine<'_>, menu: &mut Menu, ids_first: bool) {
         let lines = Lines::new(self.source());
         let depth = machine.depth;
         let mut levels = Vec::new();
         let entries = core::mem::take(&mut machine.menu);
-        let default = default_index(machine.env.get(b"default"), &entries);
+        let default = default_index(machine.env.get(b"default"), &entries, ids_first);
         let env = machine.env.clone();
         levels.push(Level {
             entries,
@@ -228,7 +231,8 @@ impl Script {
             let title = String::from_utf8_lossy(&entry.title).into_owned();
             if entry.submenu {
                 let entries = core::mem::take(&mut machine.menu);
-                let default = on_way.then(|| default_index(machine.env.get(b"default"), &entries));
+                let default =
+                    on_way.then(|| default_index(machine.env.get(b"default"), &entries, ids_first));
                 let mut path = level.path.clone();
                 path.push(title);
                 let env = core::mem::take(&mut machine.env);

@@ -2,20 +2,34 @@
 
 use alloc::vec::Vec;
 
-use super::env::number;
+use super::env::{is_space, number};
 use super::machine::RawEntry;
 
-/// The entry of one menu that `default` names; the first one where it names none.
-pub(super) fn default_index(default: Option<&[u8]>, menu: &[RawEntry]) -> usize {
+/// The entry of one menu that `default` names; the first one where it names none. `ids_first` is Red
+/// Hat's rule: an id, else a title, else a number and nothing more. Theirs are made of the machine id,
+/// which often begins with a digit.
+pub(super) fn default_index(default: Option<&[u8]>, menu: &[RawEntry], ids_first: bool) -> usize {
     let Some(default) = default else { return 0 };
-    let index = match number(default, 0) {
-        // GRUB puts the number into an `int`.
-        #[allow(clippy::cast_possible_truncation, reason = "the C code truncates")]
-        Some((Ok(value), _)) => usize::try_from(value as i32).ok(),
-        Some((Err(_), _)) => None,
-        None => menu
-            .iter()
-            .position(|entry| names(&entry.title, default) || names(&entry.id, default)),
+    let by_id = || menu.iter().position(|entry| names(&entry.id, default));
+    let by_title = || menu.iter().position(|entry| names(&entry.title, default));
+    // GRUB puts the number into an `int`.
+    #[allow(clippy::cast_possible_truncation, reason = "the C code truncates")]
+    let place = |value: u64| usize::try_from(value as i32).ok();
+    let index = if ids_first {
+        let blank = default.iter().any(|byte| is_space(*byte));
+        let id = if blank { None } else { by_id() };
+        id.or_else(by_title).or_else(|| match number(default, 0) {
+            Some((Ok(value), [])) => place(value),
+            _ => None,
+        })
+    } else {
+        match number(default, 0) {
+            Some((Ok(value), _)) => place(value),
+            Some((Err(_), _)) => None,
+            None => menu
+                .iter()
+                .position(|entry| names(&entry.title, default) || names(&entry.id, default)),
+        }
     };
     index.filter(|index| *index < menu.len()).unwrap_or(0)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use gdr_tests::node::{self, Boot, Cpu, NodeSpec, Reboot, Tree};
+use gdr_tests::node::{self, Boot, Cpu, Family, NodeSpec, Reboot, Tree};
 
 /// A made-up GPU server in a directory.
 #[derive(Parser)]
@@ -59,6 +59,14 @@ enum Kind {
     Vm,
     /// The same without fast NICs
     NoNic,
+    /// The same on a kind of Enterprise Linux 8: boot entries with $kernelopts
+    El8,
+    /// The same on a kind of Enterprise Linux 9: boot entries, /etc/kernel/cmdline
+    El9,
+    /// The same on Fedora
+    Fedora,
+    /// The same on SUSE
+    Suse,
 }
 
 impl Kind {
@@ -80,6 +88,22 @@ impl Kind {
             },
             Kind::NoNic => NodeSpec {
                 nics: false,
+                ..spec
+            },
+            Kind::El8 => NodeSpec {
+                family: Family::El8,
+                ..spec
+            },
+            Kind::El9 => NodeSpec {
+                family: Family::El9,
+                ..spec
+            },
+            Kind::Fedora => NodeSpec {
+                family: Family::Fedora,
+                ..spec
+            },
+            Kind::Suse => NodeSpec {
+                family: Family::Suse,
                 ..spec
             },
         }
@@ -140,10 +164,14 @@ fn tool(name: &str, args: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let machine = Tree::new(Path::new("/"));
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match (name, args.as_slice()) {
-        ("grub-script-check", [file]) => node::grub::check(&machine.text(file)?)?,
+        ("grub-script-check" | "grub2-script-check", [file]) => {
+            node::grub::check(&machine.text(file)?)?
+        }
         ("update-grub", []) => node::regenerate(&machine, None)?,
-        ("grub-mkconfig", []) => print!("{}", node::menu(&machine)?.text()),
-        ("grub-mkconfig", ["-o" | "--output", file]) => node::regenerate(&machine, Some(file))?,
+        ("grub-mkconfig" | "grub2-mkconfig", []) => print!("{}", node::menu(&machine)?.text()),
+        ("grub-mkconfig" | "grub2-mkconfig", ["-o" | "--output", file]) => {
+            node::regenerate(&machine, Some(file))?
+        }
         _ => return Err(format!("{name}: these arguments are not understood: {args:?}").into()),
     }
     Ok(())

@@ -3,6 +3,7 @@
 
 use std::process::{Command, Stdio};
 
+use super::family::Family;
 use super::grub_cfg::Menu;
 use super::tree::{Tree, TreeError};
 
@@ -64,7 +65,8 @@ pub fn menu(tree: &Tree) -> Result<Menu, MkconfigError> {
 /// Writes the menu to `path` on the made-up machine; `None` is the one that GRUB reads.
 pub fn regenerate(tree: &Tree, path: Option<&str>) -> Result<(), MkconfigError> {
     let text = menu(tree)?.text();
-    let path = path.unwrap_or("boot/grub/grub.cfg");
+    let own = format!("{}/grub.cfg", Family::of(tree).grub_dir());
+    let path = path.unwrap_or(&own);
     // the real one ends with mode 0444 and writes as root, who does not mind
     if tree.exists(path) {
         tree.mode(path, 0o644)?;
@@ -75,14 +77,16 @@ pub fn regenerate(tree: &Tree, path: Option<&str>) -> Result<(), MkconfigError> 
 
 /// Values of the four variables that make a difference here.
 fn defaults(tree: &Tree) -> Result<Vec<String>, MkconfigError> {
-    // As grub-mkconfig: a shell that stops at the first error, the file, then Debian's drop-ins.
+    // As grub-mkconfig: a shell that stops at the first error, the file, then drop-ins, which only Debian's reads.
     let script = r#"
         set -e
         cd "$1"
         if [ -f etc/default/grub ]; then . ./etc/default/grub; fi
-        for x in etc/default/grub.d/*.cfg; do
-            if [ -e "$x" ]; then . "./$x"; fi
-        done
+        if [ "$2" = debian ]; then
+            for x in etc/default/grub.d/*.cfg; do
+                if [ -e "$x" ]; then . "./$x"; fi
+            done
+        fi
         printf '%s\n' "$GRUB_DEFAULT" "$GRUB_TIMEOUT" "$GRUB_CMDLINE_LINUX" "$GRUB_CMDLINE_LINUX_DEFAULT"
     "#;
     let output = Command::new("sh")
@@ -90,6 +94,11 @@ fn defaults(tree: &Tree) -> Result<Vec<String>, MkconfigError> {
         .arg(script)
         .arg("grub-mkconfig")
         .arg(tree.root())
+        .arg(if Family::of(tree) == Family::Debian {
+            "debian"
+        } else {
+            "other"
+        })
         .env_clear()
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .env("LC_ALL", "C")
@@ -110,7 +119,7 @@ fn defaults(tree: &Tree) -> Result<Vec<String>, MkconfigError> {
 }
 
 /// Numbers compare as numbers; enough for the kernels that a sample node has.
-fn version_key(version: &str) -> Vec<(u64, String)> {
+pub(super) fn version_key(version: &str) -> Vec<(u64, String)> {
     version
         .split(['.', '-'])
         .map(|part| (part.parse().unwrap_or(0), part.to_owned()))

@@ -20,6 +20,7 @@
 pub mod cmdline;
 pub mod config_space;
 mod distro;
+mod family;
 pub mod grub;
 mod grub_cfg;
 mod kernel;
@@ -33,6 +34,7 @@ mod sysfs;
 mod tools;
 mod tree;
 
+pub use family::{Family, install_kernel, rewrite_entries};
 pub use grub_cfg::Menu;
 pub use kernel::Started;
 pub use mkconfig::{MkconfigError, menu, regenerate};

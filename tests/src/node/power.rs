@@ -4,7 +4,7 @@ use super::grub::{self, Booted, Firmware, GrubError};
 use super::kernel::{self, MARK, Started};
 use super::spec::NodeSpec;
 use super::tree::{Tree, TreeError};
-use super::{distro, procfs, sysfs, tools};
+use super::{distro, family, procfs, sysfs, tools};
 
 /// Why a sample node could not be built or did not come up.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +59,7 @@ pub fn create(root: &std::path::Path, spec: &NodeSpec) -> Result<Boot, PowerErro
     sysfs::write(&tree, spec)?;
     procfs::write(&tree, spec)?;
     distro::write(&tree, spec)?;
+    family::convert(&tree, spec)?;
     let grub = grub::boot(&tree, Firmware::default())?;
     let kernel = Some(kernel::start(&tree, &grub.kernel, &grub.cmdline)?);
     Ok(Boot { grub, kernel })

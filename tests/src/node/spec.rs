@@ -24,6 +24,8 @@ pub enum Lockdown {
 /// ACS on, the IOMMU translating: everything that the policy in it asks for is still to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSpec {
+    /// Whose boot configuration it has.
+    pub family: super::Family,
     /// Who made the CPUs.
     pub cpu: Cpu,
     /// Is there an IOMMU in the firmware's tables?
@@ -69,6 +71,7 @@ pub struct NodeSpec {
 impl Default for NodeSpec {
     fn default() -> Self {
         NodeSpec {
+            family: super::Family::Debian,
             cpu: Cpu::Intel,
             iommu: true,
             nics: true,

@@ -7,7 +7,14 @@ use std::path::Path;
 use super::tree::{Tree, TreeError};
 
 /// The names under which `sample-node` does the work of GRUB's tools.
-pub const TOOLS: [&str; 3] = ["grub-mkconfig", "update-grub", "grub-script-check"];
+pub const TOOLS: [&str; 5] = [
+    "grub-mkconfig",
+    "update-grub",
+    "grub-script-check",
+    // as Red Hat and SUSE call them
+    "grub2-mkconfig",
+    "grub2-script-check",
+];
 
 /// Directories of a merged `/usr`; before anything is put into them.
 pub(super) fn merge_usr(tree: &Tree) -> Result<(), TreeError> {

@@ -1,9 +1,10 @@
 //! GRUB's commands. One that is not here fails as an unknown command does in GRUB: a message, and on.
 
+use super::super::mkconfig::version_key;
 use super::super::spec::{ESP_UUID, ROOT_UUID};
 use super::env;
 use super::machine::{Entry, Grub, GrubError, Loaded};
-use super::syntax::Block;
+use super::syntax::{Block, parse};
 
 impl Grub<'_> {
     /// Runs one command; `Ok(false)` is a command that failed.
@@ -20,6 +21,7 @@ impl Grub<'_> {
         }
         match name.as_str() {
             "menuentry" | "submenu" => self.entry(name == "submenu", args, block),
+            "blscfg" => return self.blscfg(),
             "source" | "." => {
                 let path = Self::path(args.first().map_or("", String::as_str));
                 if !self.tree.exists(&path) {
@@ -105,6 +107,42 @@ impl Grub<'_> {
             }
         }
         self.menu.push(entry);
+    }
+
+    /// Red Hat's: the files of `loader/entries`, the newest version first; each becomes an entry whose
+    /// body is a script made of it (grub-core/commands/blscfg.c).
+    fn blscfg(&mut self) -> Result<bool, GrubError> {
+        let dir = "boot/loader/entries";
+        let mut names = self.tree.names(dir)?;
+        names.retain(|name| name.ends_with(".conf") && !name.starts_with('.'));
+        names.sort_by_key(|name| std::cmp::Reverse(version_key(name)));
+        for name in names {
+            let text = self.tree.text(&format!("{dir}/{name}"))?;
+            let value = |key: &str| {
+                text.lines().find_map(|line| {
+                    let (own, value) = line.split_once(' ')?;
+                    (own == key).then(|| value.trim().to_owned())
+                })
+            };
+            let Some(linux) = value("linux") else {
+                continue;
+            };
+            let mut script = format!("linux {linux} {}\n", value("options").unwrap_or_default());
+            if let Some(initrd) = value("initrd") {
+                script += &format!("initrd {initrd}\n");
+            }
+            let body = parse(&script).map_err(|error| GrubError::Syntax {
+                file: format!("/{dir}/{name}"),
+                error,
+            })?;
+            self.menu.push(Entry {
+                title: value("title").unwrap_or(linux),
+                id: Some(name.trim_end_matches(".conf").to_owned()),
+                submenu: false,
+                body,
+            });
+        }
+        Ok(true)
     }
 
     fn set(&mut self, args: &[String]) {

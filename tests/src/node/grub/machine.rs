@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::family::Family;
 use super::super::tree::{Tree, TreeError};
 use super::syntax::{Block, Part, Statement, SyntaxError, Word, parse};
 
@@ -100,7 +101,8 @@ pub fn boot(tree: &Tree, firmware: Firmware) -> Result<Booted, GrubError> {
         loaded: None,
         messages: Vec::new(),
     };
-    let prefix = format!("({DEVICE})/boot/grub");
+    let dir = Family::of(tree).grub_dir();
+    let prefix = format!("({DEVICE})/{dir}");
     for (name, value) in [
         ("root", DEVICE),
         ("prefix", &prefix),
@@ -117,7 +119,7 @@ pub fn boot(tree: &Tree, firmware: Firmware) -> Result<Booted, GrubError> {
     ] {
         grub.vars.insert(name.into(), value.into());
     }
-    grub.source("boot/grub/grub.cfg")?;
+    grub.source(&format!("{dir}/grub.cfg"))?;
     grub.start()
 }
 
@@ -262,14 +264,25 @@ impl Grub<'_> {
         }
     }
 
-    /// The place in the menu of a number, an id or a title.
+    /// The place in the menu of a number, an id or a title. Red Hat's looks for the number last.
     fn find(&self, wanted: &str) -> Option<usize> {
+        let digits = wanted.bytes().take_while(u8::is_ascii_digit).count();
+        if digits > 0 && !Family::of(self.tree).has_entries() {
+            // what follows the digits is not looked at
+            let index: usize = wanted.get(..digits)?.parse().ok()?;
+            return (index < self.menu.len()).then_some(index);
+        }
+        let named = self
+            .menu
+            .iter()
+            .position(|entry| entry.id.as_deref() == Some(wanted));
+        if named.is_some() {
+            return named;
+        }
         if let Ok(index) = wanted.parse::<usize>() {
             return (index < self.menu.len()).then_some(index);
         }
-        self.menu
-            .iter()
-            .position(|entry| entry.id.as_deref() == Some(wanted) || entry.title == wanted)
+        self.menu.iter().position(|entry| entry.title == wanted)
     }
 
     /// Runs an entry. What comes back is the entry that left a loaded kernel, if one did.

@@ -9,5 +9,4 @@ mod syntax;
 pub use machine::{Booted, Firmware, GrubError, boot};
 pub use syntax::{SyntaxError, check};
 
-#[cfg(test)]
 pub(crate) use env::save as save_env;

@@ -1,0 +1,296 @@
+//! The way of a transaction on every family of boot configurations, kernels that come in between
+//! included.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test looks at the machine from outside"
+)]
+
+mod support;
+
+use gdr_tests::node::{Family, NodeSpec, Reboot, Tree, install_kernel, rewrite_entries};
+use support::{Node, fingerprint};
+
+const NEW_KERNEL: &str = "6.1.0-40-amd64";
+
+const ALL: [Family; 6] = [
+    Family::Debian,
+    Family::El8,
+    Family::El8Efi,
+    Family::El9,
+    Family::Fedora,
+    Family::Suse,
+];
+
+fn node(family: Family) -> Node {
+    Node::new(&NodeSpec {
+        family,
+        // Only Debian and SUSE have the second variable.
+        cmdline_default: match family {
+            Family::Debian | Family::Suse => "quiet".into(),
+            _ => String::new(),
+        },
+        ..NodeSpec::default()
+    })
+}
+
+fn has(node: &Node, arg: &str) -> bool {
+    node.cmdline().split_whitespace().any(|a| a == arg)
+}
+
+/// Each argument with how often it stands on the running line, without what GRUB adds.
+fn args(node: &Node) -> Vec<String> {
+    let line = node.cmdline();
+    let mut args: Vec<String> = line
+        .split_whitespace()
+        .filter(|a| !a.starts_with("BOOT_IMAGE="))
+        .map(str::to_owned)
+        .collect();
+    args.sort();
+    args
+}
+
+fn boot_units(node: &Node) {
+    for unit in ["acs", "settle", "verify"] {
+        assert!(node.run(&["boot", unit]).status.success(), "{unit}");
+    }
+}
+
+#[test]
+fn every_family_commits_and_new_kernels_have_the_arguments() {
+    for family in ALL {
+        let node = node(family);
+        let before = args(&node);
+        node.json(&["apply", "--reboot"], 8);
+        node.reboot(Reboot::default());
+        assert!(node.cmdline().contains("gdr.txn="), "{family:?}");
+        let status = node.json(&["status"], 0);
+        assert_eq!(status["state"], "COMMITTED", "{family:?}: {status:#}");
+        node.reboot(Reboot::default());
+        let mut wanted = before.clone();
+        wanted.extend(["intel_iommu=on".to_owned(), "iommu=pt".to_owned()]);
+        wanted.sort();
+        assert_eq!(args(&node), wanted, "{family:?}");
+        let again = node.json(&["apply"], 0);
+        assert_eq!(again["changed"], false, "{family:?}: {again:#}");
+        assert_eq!(node.json(&["verify"], 0)["verdict"], "met", "{family:?}");
+
+        install_kernel(&Tree::new(node.path()), NEW_KERNEL).unwrap();
+        node.reboot(Reboot::default());
+        assert!(node.cmdline().contains(NEW_KERNEL), "{family:?}");
+        assert_eq!(args(&node), wanted, "{family:?}: a kernel installed later");
+        assert_eq!(node.json(&["apply"], 0)["changed"], false, "{family:?}");
+    }
+}
+
+#[test]
+fn every_family_is_as_before_after_a_trial_that_died_and_after_a_rollback() {
+    for family in ALL {
+        let node = node(family);
+        let before = fingerprint(node.path());
+        node.json(&["apply", "--reboot"], 8);
+        node.reboot(Reboot {
+            dies: true,
+            ..Reboot::default()
+        });
+        assert!(!has(&node, "iommu=pt"), "{family:?}");
+        assert_eq!(
+            node.json(&["status"], 6)["state"],
+            "QUARANTINED",
+            "{family:?}"
+        );
+        assert_eq!(fingerprint(node.path()), before, "{family:?}");
+
+        node.json(&["apply", "--reboot", "--retry"], 8);
+        node.reboot(Reboot::default());
+        assert_eq!(
+            node.json(&["status"], 0)["state"],
+            "COMMITTED",
+            "{family:?}"
+        );
+        node.json(&["rollback"], 8);
+        node.reboot(Reboot::default());
+        assert!(!has(&node, "iommu=pt"), "{family:?}");
+        let status = node.json(&["status"], 0);
+        assert_eq!(
+            (&status["state"], &status["conflicts"]),
+            (&"ROLLED_BACK".into(), &serde_json::json!([])),
+            "{family:?}"
+        );
+        assert_eq!(fingerprint(node.path()), before, "{family:?}");
+    }
+}
+
+#[test]
+fn a_kernel_that_is_installed_in_the_trial_boot_gets_the_arguments_and_not_the_trials_own() {
+    for family in ALL {
+        let node = node(family);
+        node.json(&["apply", "--reboot"], 8);
+        assert!(node.run(&["boot", "arm"]).status.success());
+        gdr_tests::node::reboot(node.path(), Reboot::default()).unwrap();
+        assert!(has(&node, "iommu=pt"));
+        let trial = args(&node);
+        install_kernel(&Tree::new(node.path()), NEW_KERNEL).unwrap();
+        boot_units(&node);
+        let status = node.json(&["status"], 0);
+        assert_eq!(status["state"], "COMMITTED", "{family:?}: {status:#}");
+        node.reboot(Reboot::default());
+        assert!(node.cmdline().contains(NEW_KERNEL), "{family:?}");
+        assert!(has(&node, "iommu=pt"), "{family:?}: {}", node.cmdline());
+        for own in ["gdr.txn", "panic", "oops", "systemd.crash_reboot"] {
+            assert!(
+                trial.iter().any(|a| a.starts_with(own)) && !node.cmdline().contains(own),
+                "{family:?}: {}",
+                node.cmdline()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_kernel_that_came_after_the_commit_is_rolled_back_too() {
+    // Where the menu is generated, that takes grub-mkconfig, which runs on the running system only.
+    for family in [Family::El8, Family::El8Efi, Family::El9, Family::Fedora] {
+        let node = node(family);
+        let before = args(&node);
+        node.json(&["apply", "--reboot"], 8);
+        node.reboot(Reboot::default());
+        install_kernel(&Tree::new(node.path()), NEW_KERNEL).unwrap();
+        node.json(&["rollback"], 8);
+        node.reboot(Reboot::default());
+        assert!(node.cmdline().contains(NEW_KERNEL), "{family:?}");
+        assert_eq!(args(&node), before, "{family:?}");
+    }
+}
+
+#[test]
+fn what_a_later_policy_names_no_more_goes_from_every_place() {
+    for family in ALL {
+        let node = node(family);
+        let policy = String::from_utf8(node.read("etc/gdr-agent/policy.toml")).unwrap();
+        let with = policy.replace(
+            "iommu = \"passthrough\"",
+            "iommu = \"passthrough\"\nset = [\"pci=realloc=off\"]",
+        );
+        node.write("etc/gdr-agent/policy.toml", with.as_bytes());
+        node.json(&["apply", "--reboot"], 8);
+        node.reboot(Reboot::default());
+        node.reboot(Reboot::default());
+        assert!(has(&node, "pci=realloc=off"), "{family:?}");
+        node.write("etc/gdr-agent/policy.toml", policy.as_bytes());
+        node.json(&["apply", "--reboot"], 8);
+        node.reboot(Reboot::default());
+        node.reboot(Reboot::default());
+        assert!(!has(&node, "pci=realloc=off"), "{family:?}");
+        assert!(has(&node, "iommu=pt"), "{family:?}");
+        for place in ["etc/default/grub", "etc/kernel/cmdline"] {
+            let text = Tree::new(node.path()).text(place).unwrap_or_default();
+            assert!(!text.contains("realloc"), "{family:?}: {place}: {text}");
+        }
+        install_kernel(&Tree::new(node.path()), NEW_KERNEL).unwrap();
+        node.reboot(Reboot::default());
+        assert!(!has(&node, "pci=realloc=off"), "{family:?}");
+    }
+}
+
+#[test]
+fn an_argument_that_was_there_before_stays_when_the_policy_drops_it() {
+    for family in ALL {
+        let node = Node::new(&NodeSpec {
+            family,
+            cmdline: "console=tty0 pci=realloc=off".into(),
+            cmdline_default: String::new(),
+            ..NodeSpec::default()
+        });
+        let policy = String::from_utf8(node.read("etc/gdr-agent/policy.toml")).unwrap();
+        let with = policy.replace(
+            "iommu = \"passthrough\"",
+            "iommu = \"passthrough\"\nset = [\"pci=realloc=off\"]",
+        );
+        node.write("etc/gdr-agent/policy.toml", with.as_bytes());
+        node.json(&["apply", "--reboot"], 8);
+        node.reboot(Reboot::default());
+        node.reboot(Reboot::default());
+        node.write("etc/gdr-agent/policy.toml", policy.as_bytes());
+        let apply = node.json(&["apply", "--no-reboot"], 0);
+        assert_eq!(apply["reboot_required"], false, "{family:?}: {apply:#}");
+        assert!(has(&node, "pci=realloc=off"), "{family:?}");
+    }
+}
+
+#[test]
+fn fedoras_mkconfig_writes_the_same_arguments_again() {
+    let node = node(Family::Fedora);
+    node.json(&["apply", "--reboot"], 8);
+    node.reboot(Reboot::default());
+    node.reboot(Reboot::default());
+    let before = args(&node);
+    rewrite_entries(&Tree::new(node.path())).unwrap();
+    node.reboot(Reboot::default());
+    assert_eq!(args(&node), before);
+}
+
+#[test]
+fn what_tuned_sets_later_than_the_policy_is_told_with_its_name() {
+    let node = node(Family::El8);
+    let path = "boot/grub2/grubenv";
+    let text = String::from_utf8(node.read(path)).unwrap();
+    let body = text.trim_end_matches('#');
+    // tuned's variable stands behind `$kernelopts` in the entries: it has the last word.
+    let text = format!("{body}tuned_params=iommu=nopt intel_iommu=on\n");
+    node.write(
+        path,
+        format!("{text}{}", "#".repeat(1024 - text.len())).as_bytes(),
+    );
+    node.reboot(Reboot::default());
+    let plan = node.json(&["plan"], 9);
+    let refusal = &plan["refusals"][0];
+    assert_eq!(refusal["id"], "boot.entry-overridden", "{plan:#}");
+    assert!(
+        refusal["message"]
+            .as_str()
+            .unwrap()
+            .contains("tuned adds `iommu=nopt"),
+        "{refusal:#}"
+    );
+}
+
+#[test]
+fn a_default_that_depends_on_an_unknown_order_is_refused() {
+    let node = node(Family::El9);
+    node.write("usr/lib/os-release", b"ID=somethingelse\n");
+    let dir = "boot/loader/entries";
+    for name in Tree::new(node.path()).names(dir).unwrap() {
+        std::fs::remove_file(node.path().join(dir).join(name)).unwrap();
+    }
+    for version in ["5.14.0-70.el9.x86_64", "5.14.0-70.13.1.el9_0.x86_64"] {
+        node.write(
+            &format!("{dir}/m-{version}.conf"),
+            format!("linux /boot/vmlinuz-{version}\noptions ro\n").as_bytes(),
+        );
+    }
+    let plan = node.json(&["plan"], 9);
+    assert_eq!(plan["refusals"][0]["id"], "boot.order-unknown", "{plan:#}");
+}
+
+#[test]
+fn an_environment_block_without_room_undoes_everything() {
+    // kernelopts has no room for two arguments more.
+    let node = node(Family::El8);
+    let path = "boot/grub2/grubenv";
+    let text = String::from_utf8(node.read(path)).unwrap();
+    let body = text.trim_end_matches('#');
+    let filler = format!("filler={}\n", "x".repeat(1024 - body.len() - 8 - 20));
+    let text = format!("{body}{filler}");
+    node.write(
+        path,
+        format!("{text}{}", "#".repeat(1024 - text.len())).as_bytes(),
+    );
+    let before = fingerprint(node.path());
+    let apply = node.json(&["apply", "--reboot"], 5);
+    assert_eq!(apply["status"]["state"], "ROLLED_BACK", "{apply:#}");
+    assert_eq!(fingerprint(node.path()), before);
+}
