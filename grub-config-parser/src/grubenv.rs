@@ -131,6 +131,23 @@ impl EnvBlock {
         }
     }
 
+    /// The line of the block, from 1, where the variable that [`EnvBlock::get`] reads begins.
+    pub fn line(&self, name: &str) -> Option<usize> {
+        let mut iter = self.iter();
+        let mut found = None;
+        loop {
+            iter.skip_comments();
+            let start = iter.at;
+            match iter.next() {
+                Some((own, _)) if own == name => found = Some(start),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        let before = self.bytes.get(..found?)?;
+        Some(1 + before.iter().filter(|byte| **byte == b'\n').count())
+    }
+
     /// Bytes of padding that are left.
     pub fn free(&self) -> usize {
         self.bytes
@@ -269,13 +286,19 @@ pub struct Iter<'a> {
     at: usize,
 }
 
+impl Iter<'_> {
+    fn skip_comments(&mut self) {
+        while self.bytes.get(self.at) == Some(&b'#') {
+            self.at = next_line(self.bytes, self.at);
+        }
+    }
+}
+
 impl Iterator for Iter<'_> {
     type Item = (String, String);
 
     fn next(&mut self) -> Option<Self::Item> {
-        while *self.bytes.get(self.at)? == b'#' {
-            self.at = next_line(self.bytes, self.at);
-        }
+        self.skip_comments();
         let rest = self.bytes.get(self.at..)?;
         // A name runs to the next `=`, over newlines too.
         let Some(length) = rest.iter().position(|byte| *byte == b'=') else {

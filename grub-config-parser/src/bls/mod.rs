@@ -20,12 +20,13 @@ use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
+use core::ops::Range;
 
 pub use compare::{file_version_order, rpm_order};
 pub use expand::expand;
 pub use snippet::Snippet;
 
-use crate::cfg;
+use crate::cfg::{self, LineTrace};
 use crate::cmdline::CommandLine;
 
 /// How a GRUB orders entries; the first one is the default. They disagree on everyday nodes.
@@ -53,7 +54,52 @@ pub struct Entry {
     pub cmdline: CommandLine,
     /// The place of its file among those given.
     pub file: usize,
+    /// Where the words of its script come from, and what variables have made of its options.
+    pub(crate) trace: LineTrace,
+    parts: Vec<expand::Part>,
+    options_at: usize,
+    default_options: bool,
 }
+
+/// What a piece of an entry's options comes from.
+pub(crate) enum Piece {
+    /// Text of the `options` key.
+    Text,
+    /// A variable; with `default` one in `default_kernelopts`, which stands for absent options.
+    Variable { name: String, default: bool },
+}
+
+impl Entry {
+    /// What this range of the entry's script comes from; `None` if it is not in the options.
+    pub(crate) fn options(&self, range: &Range<usize>) -> Option<Vec<Piece>> {
+        let start = range.start.checked_sub(self.options_at)?;
+        let end = range.end.checked_sub(self.options_at)?;
+        let mut at = 0;
+        let mut pieces = Vec::new();
+        for part in &self.parts {
+            let next = at + part.bytes;
+            if at < end && start < next {
+                let default = self.default_options;
+                pieces.push(match &part.variable {
+                    Some(name) => Piece::Variable {
+                        name: name.clone(),
+                        default,
+                    },
+                    None if default => Piece::Variable {
+                        name: String::from(DEFAULT_OPTIONS),
+                        default,
+                    },
+                    None => Piece::Text,
+                });
+            }
+            at = next;
+        }
+        Some(pieces)
+    }
+}
+
+/// The variable whose value Red Hat's GRUB takes for an entry without options.
+const DEFAULT_OPTIONS: &str = "default_kernelopts";
 
 /// The menu that these files make, in order. `env` are the variables that are set when `blscfg`
 /// runs. A file without `linux` makes no entry, and of two that compare the same only the first counts.
@@ -104,10 +150,14 @@ fn entry(
     let variable = |name: &str| env.get(name).map(String::as_str);
     let mut options = file
         .value("options")
-        .and_then(|options| expand(options, variable));
-    if options.is_none() && order == Order::Rpm {
-        options = variable("default_kernelopts").and_then(|options| expand(options, variable));
+        .and_then(|options| expand::expand_parts(options, variable));
+    let default_options = options.is_none() && order != Order::FileVerCmp;
+    if default_options {
+        options =
+            variable(DEFAULT_OPTIONS).and_then(|options| expand::expand_parts(options, variable));
     }
+    let (options, parts) = options.unzip();
+    let parts = parts.unwrap_or_default();
     let title = file.value("title").unwrap_or(&linux).to_string();
     let mut scope = alloc::vec![title.clone()];
     scope.extend(file.values("grub_arg").map(str::to_string));
@@ -116,7 +166,7 @@ fn entry(
         Some(options) => alloc::format!("linux {linux} {options}\n"),
         None => alloc::format!("linux {linux}\n"),
     };
-    let args = cfg::linux_args(&script, &scope, env);
+    let (args, trace) = cfg::linux_args(&script, &scope, env);
     let raw = cfg::loader_quote(args.iter().map(String::as_str));
     let id = file
         .name()
@@ -126,9 +176,13 @@ fn entry(
     Some(Entry {
         id,
         title,
+        options_at: "linux ".len() + linux.len() + 1,
         linux,
         cmdline: CommandLine::parse(&raw),
         raw,
         file: index,
+        trace,
+        parts,
+        default_options,
     })
 }

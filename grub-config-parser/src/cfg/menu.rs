@@ -9,6 +9,7 @@ use super::env::Env;
 use super::machine::{Code, Files, Machine, Ran, RawEntry};
 use super::script::Script;
 use super::select::{chosen, default_index, rest_of_default};
+use super::traced::{LineTrace, Places, Setting};
 use crate::cmdline::CommandLine;
 
 /// What GRUB would find when it runs the script.
@@ -57,6 +58,8 @@ pub struct Menu {
     pub timeout: Option<String>,
     /// True if `blscfg` stands anywhere in the script: entries come from files of their own, too.
     pub uses_blscfg: bool,
+    /// The variables as they are when the script runs `blscfg`; empty where it does not.
+    pub bls_variables: BTreeMap<String, Setting>,
 }
 
 /// One entry of a menu.
@@ -89,6 +92,8 @@ pub struct Entry {
     pub commands: Vec<Command>,
     /// How the body finds the root device.
     pub root_search: RootSearch,
+    /// Where `raw` comes from.
+    pub(crate) trace: LineTrace,
 }
 
 /// GRUB 2.06's own variables.
@@ -132,9 +137,10 @@ impl Script {
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()));
         for (name, value) in own.chain(given) {
-            machine.env.set(name.as_bytes(), value.as_bytes());
+            machine.env.set(name.as_bytes(), value.as_bytes(), None);
             machine.env.export(name.as_bytes());
         }
+        machine.own = Some(self.ast.clone());
         machine.run(Code {
             ast: self.ast.clone(),
             list: self.ast.root,
@@ -145,7 +151,16 @@ impl Script {
             ..Menu::default()
         };
         self.scan(&mut menu);
-        self.collect(&mut machine, &mut menu);
+        let lines = Lines::new(self.source());
+        let places = Places {
+            own: &self.ast,
+            offset: &|at| self.original_offset(at),
+            line: &|at| lines.line(at),
+        };
+        if let Some(env) = machine.at_blscfg.take() {
+            menu.bls_variables = places.settings(&env);
+        }
+        self.collect(&mut machine, &mut menu, &lines, &places);
         if menu.default.is_none() && !menu.entries.is_empty() {
             menu.default = Some(0);
         }
@@ -166,8 +181,13 @@ impl Script {
         }
     }
 
-    fn collect(&self, machine: &mut Machine<'_>, menu: &mut Menu) {
-        let lines = Lines::new(self.source());
+    fn collect(
+        &self,
+        machine: &mut Machine<'_>,
+        menu: &mut Menu,
+        lines: &Lines,
+        places: &Places<'_>,
+    ) {
         let depth = machine.depth;
         let mut levels = Vec::new();
         let entries = core::mem::take(&mut machine.menu);
@@ -233,7 +253,7 @@ impl Script {
                 let ran = core::mem::take(&mut machine.ran);
                 let path = level.path.clone();
                 menu.entries
-                    .push(self.entry(&entry, title, &ran, path, &lines));
+                    .push(self.entry(&entry, title, &ran, path, (lines, places)));
             }
         }
     }
@@ -244,7 +264,7 @@ impl Script {
         title: String,
         ran: &[Ran],
         submenu_path: Vec<String>,
-        lines: &Lines,
+        (lines, places): (&Lines, &Places<'_>),
     ) -> Entry {
         let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
         let called = |ran: &Ran, wanted: fn(&[u8]) -> bool| {
@@ -271,6 +291,7 @@ impl Script {
             raw: line,
             submenu_path,
             linux_line: linux.and_then(|ran| self.linux_line(raw, ran, lines)),
+            trace: linux.map_or_else(LineTrace::default, |ran| places.line_trace(ran, 2)),
             root_search: RootSearch::of(&commands),
             commands,
         }
@@ -319,10 +340,10 @@ impl Script {
 
 /// Sets what GRUB sets before it runs an entry.
 fn enter(inner: &mut Env, outer: &Env, id: &[u8]) {
-    inner.set(b"chosen", &chosen(outer.get(b"chosen"), id));
+    inner.set(b"chosen", &chosen(outer.get(b"chosen"), id), None);
     inner.export(b"chosen");
     match outer.get(b"default").and_then(rest_of_default) {
-        Some(rest) => inner.set(b"default", rest),
+        Some(rest) => inner.set(b"default", rest, None),
         None => inner.unset(b"default"),
     }
 }

@@ -20,4 +20,5 @@ pub use arg::Arg;
 pub use diff::DiffItem;
 pub use line::{Change, CommandLine};
 pub use names::{accumulates, length_limit, names_equal};
+pub(crate) use split::arg_ranges;
 pub use split::{RawArg, split_bytes};
