@@ -14,6 +14,8 @@
 
 mod compare;
 mod expand;
+mod installed;
+mod options;
 mod snippet;
 
 use alloc::collections::BTreeMap;
@@ -22,8 +24,10 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::ops::Range;
 
-pub use compare::{file_version_order, rpm_order};
+pub use compare::{file_version_order, rpm_order, rpm_version_order};
 pub use expand::expand;
+pub use installed::Evidence;
+pub use options::OptionsError;
 pub use snippet::Snippet;
 
 use crate::cfg::{self, LineTrace};
@@ -36,6 +40,8 @@ pub enum Order {
     FileVerCmp,
     /// Red Hat's and Fedora's `blscfg`: name, version and release, as rpm compares them.
     Rpm,
+    /// EL8's `blscfg`: the `version` keys first, if every file has one, then as [`Order::Rpm`].
+    RpmVersion,
 }
 
 /// One entry of the menu.
@@ -102,7 +108,8 @@ impl Entry {
 const DEFAULT_OPTIONS: &str = "default_kernelopts";
 
 /// The menu that these files make, in order. `env` are the variables that are set when `blscfg`
-/// runs. A file without `linux` makes no entry, and of two that compare the same only the first counts.
+/// runs. A file without `linux` makes no entry, and of two that compare the same only the first counts
+/// (not with [`Order::RpmVersion`]).
 pub fn menu(files: &[Snippet], order: Order, env: &BTreeMap<String, String>) -> Vec<Entry> {
     let mut indices: Vec<usize> = (0..files.len()).collect();
     indices.retain(|index| {
@@ -110,12 +117,24 @@ pub fn menu(files: &[Snippet], order: Order, env: &BTreeMap<String, String>) -> 
             .get(*index)
             .is_some_and(|file| accepted(file.name(), order))
     });
+    let versioned = order == Order::RpmVersion
+        && indices.iter().all(|index| {
+            let file = files.get(*index);
+            file.is_some_and(|file| file.value("version").is_some())
+        });
+    let versions = |a: &Snippet, b: &Snippet| match (a.value("version"), b.value("version")) {
+        (Some(a), Some(b)) if versioned => rpm_version_order(a.as_bytes(), b.as_bytes()),
+        _ => Ordering::Equal,
+    };
     let compare = |a: &usize, b: &usize| match (files.get(*a), files.get(*b)) {
-        (Some(a), Some(b)) => compare(a.name(), b.name(), order),
+        (Some(a), Some(b)) => versions(a, b).then_with(|| compare(a.name(), b.name(), order)),
         _ => Ordering::Equal,
     };
     indices.sort_by(|a, b| compare(b, a));
-    indices.dedup_by(|b, a| compare(a, b) == Ordering::Equal);
+    // EL8 sorts an array, the others leave out what compares the same.
+    if order != Order::RpmVersion {
+        indices.dedup_by(|b, a| compare(a, b) == Ordering::Equal);
+    }
     let entry = |index: usize| {
         files
             .get(index)
@@ -129,11 +148,12 @@ pub fn accepted(name: &str, order: Order) -> bool {
     name.ends_with(".conf") && (order == Order::FileVerCmp || !name.starts_with('.'))
 }
 
-/// Compares two file names; the greater one comes first in the menu.
+/// Compares two file names; the greater one comes first in the menu. For [`Order::RpmVersion`] this is
+/// what decides between files of the same version.
 pub fn compare(a: &str, b: &str, order: Order) -> Ordering {
     match order {
         Order::FileVerCmp => file_version_order(a.as_bytes(), b.as_bytes()),
-        Order::Rpm => {
+        Order::Rpm | Order::RpmVersion => {
             let id = |name: &str| name.strip_suffix(".conf").unwrap_or(name).to_string();
             rpm_order(id(a).as_bytes(), id(b).as_bytes())
         }

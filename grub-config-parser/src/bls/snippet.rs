@@ -61,6 +61,25 @@ impl Snippet {
         self.lines.get(index).copied()
     }
 
+    /// True if the first value of a key is what stands in the file, byte for byte.
+    pub(super) fn is_plain(&self, key: &str) -> bool {
+        let (Some(line), Some(value)) = (self.line(key), self.value(key)) else {
+            return false;
+        };
+        let text = self.source.split(|byte| *byte == b'\n').nth(line - 1);
+        text.is_some_and(|text| {
+            let text = text.strip_suffix(b"\r").unwrap_or(text);
+            text.ends_with(value.as_bytes())
+        })
+    }
+
+    /// The lines, from 1, of every value of a key.
+    pub(super) fn lines_of(&self, key: &str) -> impl Iterator<Item = usize> {
+        let all = self.keys.iter().zip(&self.lines);
+        all.filter(move |((own, _), _)| own == key)
+            .map(|(_, line)| *line)
+    }
+
     /// Every value of a key, in order.
     pub fn values<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
         self.keys

@@ -14,9 +14,12 @@
 //!     File { name: "default/grub", doc: &grub },
 //!     File { name: "default/grub.d/gpu.cfg", doc: &gpu },
 //! ]);
-//! let script = Script::parse(b"### BEGIN /etc/grub.d/10_linux ###\n\
-//!     menuentry A { linux /k root=/dev/sda1 ro  quiet iommu=pt; }\n\
-//!     ### END /etc/grub.d/10_linux ###\n")?;
+//! let text = [
+//!     "### BEGIN /etc/grub.d/10_linux ###",
+//!     "menuentry A { linux /k root=/dev/sda1 ro  quiet iommu=pt; }",
+//!     "### END /etc/grub.d/10_linux ###",
+//! ];
+//! let script = Script::parse(text.join("\n").as_bytes())?;
 //! let tracer = Tracer::new(&Sources {
 //!     grub_cfg: Some(("grub.cfg", &script)),
 //!     defaults: Some(&defaults),
