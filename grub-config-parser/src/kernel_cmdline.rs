@@ -143,7 +143,8 @@ impl KernelCmdline {
         let filled = lines()
             .enumerate()
             .filter(|(_, (line, comment))| !comment && !line.args().is_empty());
-        let last = last.or_else(|| filled.last().map(|(at, _)| at));
+        let mut filled = filled.map(|(at, _)| at);
+        let last = last.or_else(|| filled.next_back());
         let mut text = String::with_capacity(self.text.len());
         for (at, (part, comment)) in parts.iter().enumerate() {
             let here = match edit {

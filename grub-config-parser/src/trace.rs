@@ -9,7 +9,7 @@ const MOST: usize = 4096;
 /// Consecutive pieces of a text, each with a mark.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Runs {
-    runs: Vec<(usize, u32)>,
+    runs: Vec<(u32, u32)>,
     /// There were too many: every byte counts as unknown.
     lost: bool,
 }
@@ -26,20 +26,21 @@ impl Runs {
         if bytes == 0 || self.lost {
             return;
         }
-        let many = self.runs.len() >= MOST;
+        let size = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let many = self.runs.len() >= MOST || size == u32::MAX;
         match self.runs.last_mut() {
-            Some((length, last)) if *last == mark => *length += bytes,
+            Some((length, last)) if *last == mark && !many => *length = length.saturating_add(size),
             _ if many => {
                 self.lost = true;
                 self.runs = Vec::new();
             }
-            _ => self.runs.push((bytes, mark)),
+            _ => self.runs.push((size, mark)),
         }
     }
 
     pub(crate) fn append(&mut self, other: &Self) {
         for (bytes, mark) in &other.runs {
-            self.push(*bytes, *mark);
+            self.push(*bytes as usize, *mark);
         }
         if other.lost {
             self.lost = true;
@@ -56,6 +57,12 @@ impl Runs {
         }
     }
 
+    /// Gives back memory that is not needed.
+    pub(crate) fn finish(mut self) -> Self {
+        self.runs.shrink_to_fit();
+        self
+    }
+
     pub(crate) fn contains(&self, mark: u32) -> bool {
         self.runs.iter().any(|(_, own)| *own == mark)
     }
@@ -68,7 +75,7 @@ impl Runs {
         let mut found = Vec::new();
         let mut at = 0;
         for (bytes, mark) in &self.runs {
-            let end = at + bytes;
+            let end = at + *bytes as usize;
             if at < range.end && range.start < end && !found.contains(mark) {
                 found.push(*mark);
             }
@@ -82,7 +89,7 @@ impl Runs {
         let mut at = 0;
         self.runs.iter().map(move |(bytes, mark)| {
             let start = at;
-            at += bytes;
+            at += *bytes as usize;
             (start..at, *mark)
         })
     }

@@ -16,7 +16,7 @@ pub(super) struct Code {
 }
 
 /// What a `menuentry` or `submenu` command has put into the menu.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct RawEntry {
     pub(super) title: Vec<u8>,
     pub(super) id: Vec<u8>,

@@ -203,7 +203,8 @@ impl Script {
         });
         while let Some(level) = levels.last_mut() {
             let index = level.next;
-            let Some(entry) = level.entries.get(index).cloned() else {
+            // Each is looked at once.
+            let Some(entry) = level.entries.get_mut(index).map(core::mem::take) else {
                 levels.pop();
                 continue;
             };

@@ -193,5 +193,5 @@ fn quoted<'a>(args: impl Iterator<Item = (&'a Vec<u8>, &'a Runs)>) -> Option<Run
         }
         line.push(usize::from(edges.is_some()), edges.unwrap_or(BETWEEN));
     }
-    Some(line)
+    Some(line.finish())
 }

@@ -76,7 +76,7 @@ pub fn edit_line(line: &str, edit: &Edit<'_>) -> Result<Option<String>, OpenQuot
 /// The places of the kernel's own arguments, and where the first one that is not begins.
 fn kernel_ranges(line: &str) -> (Vec<Range<usize>>, Option<usize>) {
     let mut ranges = arg_ranges(line);
-    let arg = |range: &Range<usize>| Arg::new(line.get(range.clone()).unwrap_or(""));
+    let arg = |range: &Range<usize>| Arg::from_trimmed(line.get(range.clone()).unwrap_or(""));
     let separator = ranges.iter().position(|range| arg(range).is_separator());
     let behind = separator.and_then(|at| ranges.get(at)).map(|r| r.start);
     ranges.truncate(separator.unwrap_or(ranges.len()));
@@ -85,7 +85,7 @@ fn kernel_ranges(line: &str) -> (Vec<Range<usize>>, Option<usize>) {
 
 fn set(line: &str, wanted: &Arg) -> Option<String> {
     let (ranges, behind) = kernel_ranges(line);
-    let own = |range: &Range<usize>| Arg::new(line.get(range.clone()).unwrap_or(""));
+    let own = |range: &Range<usize>| Arg::from_trimmed(line.get(range.clone()).unwrap_or(""));
     let mut named = ranges
         .iter()
         .map(own)
@@ -124,7 +124,7 @@ fn remove(line: &str, pattern: &Arg) -> Option<String> {
     let mut changed = false;
     let mut kept = false;
     for range in ranges {
-        let hit = pattern.matches(&Arg::new(line.get(range.clone())?));
+        let hit = pattern.matches(&Arg::from_trimmed(line.get(range.clone())?));
         if !hit {
             kept = true;
             continue;

@@ -41,7 +41,16 @@ impl EnvBlock {
         let text = text.filter(|text| self.get(name).as_ref() == Some(text));
         let text = text.ok_or_else(|| EnvError::NotText { name: shown() })?;
         match edit_line(&text, edit) {
-            Ok(Some(edited)) => self.set(name, &edited).map(|()| true),
+            Ok(Some(edited)) => {
+                let mut block = self.clone();
+                block.set(name, &edited)?;
+                // In a damaged block the line that is edited need not be the one that is read.
+                if block.get(name).as_ref() != Some(&edited) {
+                    return Err(EnvError::Twice { name: shown() });
+                }
+                *self = block;
+                Ok(true)
+            }
             Ok(None) => Ok(false),
             Err(error) => Err(EnvError::Quote {
                 name: shown(),

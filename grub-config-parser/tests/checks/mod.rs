@@ -2,6 +2,7 @@
 //! no panic, parse and print give the same bytes, an edit is found again, and all other bytes stay.
 #![allow(
     dead_code,
+    unused_imports,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
