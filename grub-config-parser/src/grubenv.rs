@@ -12,9 +12,13 @@
 //! # Ok::<(), grub_config_parser::grubenv::EnvError>(())
 //! ```
 
+mod argument;
+
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
+
+use crate::cmdline::OpenQuote;
 
 /// The first line of every block.
 pub const SIGNATURE: &[u8] = b"# GRUB Environment Block\n";
@@ -44,6 +48,28 @@ pub enum EnvError {
         /// Bytes of padding that are left.
         left: usize,
     },
+    /// An argument of a variable is to be changed, and the variable is not set.
+    NotSet {
+        /// The variable.
+        name: String,
+    },
+    /// An argument of a variable is to be changed, and the variable stands there more than once.
+    Twice {
+        /// The variable.
+        name: String,
+    },
+    /// An argument of a variable is to be changed, and its value is not text.
+    NotText {
+        /// The variable.
+        name: String,
+    },
+    /// An argument of a variable is to be changed, and a quote in its value is not closed.
+    Quote {
+        /// The variable.
+        name: String,
+        /// What is wrong.
+        error: OpenQuote,
+    },
     /// A name or value holds a NUL byte, which no block can carry.
     Nul {
         /// The variable.
@@ -68,9 +94,19 @@ impl fmt::Display for EnvError {
             ),
             Self::NoSpace { name, needed, left } => write!(
                 f,
-                "no room for {name} in the environment block: {needed} bytes needed, {left} left; \
-                 unset a variable first",
+                "no room for {name} in the environment block: {needed} bytes needed, {left} left, {} \
+                 missing; unset a variable first",
+                needed.saturating_sub(*left),
             ),
+            Self::NotSet { name } => write!(f, "{name} is not set in the environment block"),
+            Self::Twice { name } => write!(
+                f,
+                "{name} stands in the environment block more than once; unset it and set it again",
+            ),
+            Self::NotText { name } => {
+                write!(f, "{name}: its value is not text and cannot be edited")
+            }
+            Self::Quote { name, error } => write!(f, "{name}: {error}"),
             Self::Nul { name } => write!(f, "{name}: a NUL byte cannot be stored"),
         }
     }
@@ -129,6 +165,23 @@ impl EnvBlock {
             bytes: &self.bytes,
             at: SIGNATURE.len(),
         }
+    }
+
+    /// The line of the block, from 1, where the variable that [`EnvBlock::get`] reads begins.
+    pub fn line(&self, name: &str) -> Option<usize> {
+        let mut iter = self.iter();
+        let mut found = None;
+        loop {
+            iter.skip_comments();
+            let start = iter.at;
+            match iter.next() {
+                Some((own, _)) if own == name => found = Some(start),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        let before = self.bytes.get(..found?)?;
+        Some(1 + before.iter().filter(|byte| **byte == b'\n').count())
     }
 
     /// Bytes of padding that are left.
@@ -269,13 +322,19 @@ pub struct Iter<'a> {
     at: usize,
 }
 
+impl Iter<'_> {
+    fn skip_comments(&mut self) {
+        while self.bytes.get(self.at) == Some(&b'#') {
+            self.at = next_line(self.bytes, self.at);
+        }
+    }
+}
+
 impl Iterator for Iter<'_> {
     type Item = (String, String);
 
     fn next(&mut self) -> Option<Self::Item> {
-        while *self.bytes.get(self.at)? == b'#' {
-            self.at = next_line(self.bytes, self.at);
-        }
+        self.skip_comments();
         let rest = self.bytes.get(self.at..)?;
         // A name runs to the next `=`, over newlines too.
         let Some(length) = rest.iter().position(|byte| *byte == b'=') else {

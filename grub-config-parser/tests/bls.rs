@@ -12,7 +12,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use grub_config_parser::bls::{Order, Snippet, compare, expand, file_version_order, menu};
+use grub_config_parser::bls::{
+    Evidence, OptionsError, Order, Snippet, compare, expand, file_version_order, menu,
+};
+use grub_config_parser::cmdline::{Arg, Edit};
 use proptest::prelude::*;
 
 fn ids(names: &[&str], order: Order) -> Vec<String> {
@@ -81,7 +84,7 @@ proptest! {
     #[test]
     fn both_orders_are_orders(
         a in "[a0.~1+-]{0,8}", b in "[a0.~1+-]{0,8}",
-        order in prop::sample::select(&[Order::FileVerCmp, Order::Rpm][..]),
+        order in prop::sample::select(&[Order::FileVerCmp, Order::Rpm, Order::RpmVersion][..]),
     ) {
         prop_assert_eq!(compare(&a, &b, order), compare(&b, &a, order).reverse());
         prop_assert!(compare(&a, &a, order).is_eq());
@@ -195,4 +198,212 @@ fn the_corpus_is_read() {
             }
         }
     }
+}
+
+#[test]
+fn el8_compares_versions_first_where_every_file_has_one() {
+    let file = |name: &str, version: &str| {
+        Snippet::parse(name, format!("version {version}\nlinux /k\n").as_bytes())
+    };
+    let order = |files: &[Snippet], order| -> Vec<String> {
+        let entries = menu(files, order, &BTreeMap::new());
+        entries.into_iter().map(|entry| entry.id).collect()
+    };
+    // Two machine ids: by name the greater id wins, by version the newer kernel.
+    let mut files = vec![
+        file("aaaa-4.18.0-477.el8.conf", "4.18.0-477.el8"),
+        file("bbbb-4.18.0-240.el8.conf", "4.18.0-240.el8"),
+        file("bbbb-0-rescue.conf", "0-rescue-bbbb"),
+    ];
+    let by_version = [
+        "aaaa-4.18.0-477.el8",
+        "bbbb-4.18.0-240.el8",
+        "bbbb-0-rescue",
+    ];
+    assert_eq!(order(&files, Order::RpmVersion), by_version);
+    assert_eq!(order(&files, Order::Rpm)[0], "bbbb-4.18.0-240.el8");
+    // The same version twice: then the names, and neither is left out.
+    let same = [
+        file("a-1.conf", "5-1"),
+        file("b-1.conf", "5-1"),
+        file("a_1.conf", "5-1"),
+    ];
+    assert_eq!(order(&same, Order::RpmVersion).len(), 3);
+    assert_eq!(order(&same, Order::RpmVersion)[0], "b-1");
+    // One file without, and only names count.
+    files.push(Snippet::parse("bbbb-0-1.conf", b"linux /k\n"));
+    assert_eq!(order(&files, Order::RpmVersion), order(&files, Order::Rpm));
+}
+
+#[test]
+fn what_is_installed_says_the_order_or_nothing() {
+    let order = |os: &str, package: Option<&str>, modules: &[&str], image: Option<&[u8]>| {
+        Evidence {
+            os_release: os.as_bytes(),
+            package_version: package,
+            modules,
+            image,
+        }
+        .order()
+    };
+    let upstream: &[u8] = b"\0[-p|--path] [-f|--enable-fallback] DIR\0";
+    let red_hat: &[u8] = b"\0blscfg\0bls_import\0";
+    let el = |version: &str| {
+        format!("NAME=x\nID=\"rhel\"\nID_LIKE=\"fedora\"\nVERSION_ID=\"{version}\"\n")
+    };
+    for (os, package, modules, image, wanted) in [
+        (el("8.6"), None, &[][..], None, Some(Order::RpmVersion)),
+        (
+            el("9.4"),
+            Some("1:2.06-80.el9"),
+            &["blscfg.mod"],
+            Some(red_hat),
+            Some(Order::Rpm),
+        ),
+        (
+            el("10.0"),
+            Some("2.12-15.el10"),
+            &[],
+            None,
+            Some(Order::Rpm),
+        ),
+        (el("7.9"), None, &[], None, None),
+        // The package is not that of this release.
+        (el("9.4"), Some("2.02-156.el8"), &[], None, None),
+        (el("9.4"), None, &["blsuki.mod"], None, None),
+        (el("9.4"), None, &["blsuki.mod", "blscfg.mod"], None, None),
+        (el("9.4"), Some("garbage"), &[], None, None),
+        (
+            "ID=fedora\nVERSION_ID=42\n".into(),
+            Some("2.12-30.fc42"),
+            &[],
+            None,
+            Some(Order::Rpm),
+        ),
+        (
+            "ID=fedora\nVERSION_ID=29\n".into(),
+            Some("2.02-63.fc29"),
+            &[],
+            None,
+            None,
+        ),
+        (
+            "ID=debian\nVERSION_ID=\"13\"\n".into(),
+            Some("2.12-9"),
+            &[],
+            None,
+            None,
+        ),
+        (
+            "ID=debian\n".into(),
+            Some("2.14-2"),
+            &[],
+            None,
+            Some(Order::FileVerCmp),
+        ),
+        (
+            "ID=debian\n".into(),
+            None,
+            &["blsuki.mod"],
+            Some(upstream),
+            Some(Order::FileVerCmp),
+        ),
+        ("ID=debian\n".into(), None, &[], None, None),
+        ("ID=debian\n".into(), None, &[], Some(red_hat), None),
+        (
+            "ID=\"opensuse-tumbleweed\"\nID_LIKE=\"opensuse suse\"\n".into(),
+            Some("2.14-1"),
+            &["blscfg.mod"],
+            None,
+            None,
+        ),
+        // A system that is not known, by what is installed alone.
+        (
+            "ID=amzn\nVERSION_ID=2023\n".into(),
+            Some("1:2.06-61.amzn2023"),
+            &["blscfg.mod"],
+            None,
+            Some(Order::Rpm),
+        ),
+        ("ID=amzn\n".into(), Some("2.06"), &[], None, None),
+        (
+            String::new(),
+            Some("2.14"),
+            &[],
+            Some(upstream),
+            Some(Order::FileVerCmp),
+        ),
+        (String::new(), None, &[], None, None),
+    ] {
+        assert_eq!(
+            order(&os, package, modules, image),
+            wanted,
+            "{os} {package:?} {modules:?}"
+        );
+    }
+}
+
+#[test]
+fn options_are_edited_only_where_the_kernel_gets_what_was_asked_for() {
+    let edit = |text: &str, edit: &Edit<'_>| {
+        let file = Snippet::parse("a.conf", text.as_bytes());
+        file.edit_options(edit)
+            .map(|edited| edited.map(|file| String::from_utf8(file.to_bytes()).unwrap()))
+    };
+    let pt = Arg::new("iommu=pt");
+    let set = |text: &str| edit(text, &Edit::Set(&pt));
+    assert_eq!(
+        set("options ro\noptions x\n"),
+        Ok(Some("options ro iommu=pt\noptions x\n".into()))
+    );
+    assert_eq!(set("options ro iommu=pt\n"), Ok(None));
+    assert_eq!(
+        set("options iommu=off -- s\n"),
+        Ok(Some("options iommu=off iommu=pt -- s\n".into()))
+    );
+    assert_eq!(
+        set("options $kernelopts"),
+        Ok(Some("options $kernelopts iommu=pt".into()))
+    );
+    assert_eq!(
+        set("linux /k\n\nx 1\n"),
+        Ok(Some("linux /k\noptions iommu=pt\n\nx 1\n".into()))
+    );
+    assert_eq!(
+        set("options a='b c'\n"),
+        Ok(Some("options a='b c' iommu=pt\n".into()))
+    );
+    // Open quotes of either kind, and an end of the command.
+    assert!(matches!(
+        set("options a='b\n"),
+        Err(OptionsError::Script { line: 1, .. })
+    ));
+    assert!(matches!(
+        set("# c\noptions a=\"b\n"),
+        Err(OptionsError::Script { line: 2, .. })
+    ));
+    assert!(matches!(
+        set("options a ; b\n"),
+        Err(OptionsError::Script { .. })
+    ));
+    assert!(matches!(
+        edit("options a\n", &Edit::Set(&Arg::new("x=a;b"))),
+        Err(OptionsError::Script { .. })
+    ));
+    assert!(matches!(
+        set("options a\rb c\n"),
+        Err(OptionsError::NotText { line: 1 })
+    ));
+    let remove = |text: &str, name: &str| edit(text, &Edit::Remove(name));
+    assert_eq!(
+        remove("options quiet ro\nversion 1\n", "quiet"),
+        Ok(Some("options ro\nversion 1\n".into()))
+    );
+    assert_eq!(
+        remove("options quiet\nversion 1\n", "quiet"),
+        Err(OptionsError::Empty { line: 1 })
+    );
+    assert_eq!(remove("linux /k\n", "quiet"), Ok(None));
+    let file = Snippet::parse("a.conf", b"options a\n# c\noptions b\noptions c\n");
+    assert_eq!(file.ignored_options(), [3, 4]);
 }

@@ -281,3 +281,39 @@ fn words_are_added_where_a_person_would_put_them() {
         );
     }
 }
+
+#[test]
+fn the_boot_loader_file_of_suse_is_read() {
+    // As `/etc/sysconfig/bootloader` has it: comments with types, quoted values, empty ones.
+    let doc = Document::parse(
+        b"## Path:\tSystem/Bootloader\n## Type:\tlist(grub,grub2,grub2-efi,none)\n## Default:\tgrub2\n#\n\
+          # Type of bootloader in use.\n#\nLOADER_TYPE=\"grub2-bls\"\n\nSECURE_BOOT='yes'\nTRUSTED_BOOT=\n\
+          UPDATE_NVRAM=\"yes\" # trailing\n",
+    );
+    let file = File {
+        name: "bootloader",
+        doc: &doc,
+    };
+    let evaluation = evaluate(&[file]);
+    assert_eq!(evaluation.aborts, None);
+    for (name, value, line) in [
+        ("LOADER_TYPE", "grub2-bls", 7),
+        ("SECURE_BOOT", "yes", 9),
+        ("TRUSTED_BOOT", "", 10),
+        ("UPDATE_NVRAM", "yes", 11),
+    ] {
+        let variable = &evaluation.vars[name];
+        assert_eq!(variable.value.as_deref(), Some(value));
+        assert_eq!(variable.kind, Kind::Literal);
+        assert_eq!(variable.assignments[0].line, line);
+    }
+    // SUSE's grub2 defaults go through the same reader.
+    let doc = Document::parse(b"GRUB_DISTRIBUTOR=\nGRUB_CMDLINE_LINUX_DEFAULT=\"splash=silent quiet security=apparmor\"\n");
+    let edited = doc
+        .remove_words("GRUB_CMDLINE_LINUX_DEFAULT", "splash")
+        .unwrap();
+    assert_eq!(
+        edited.to_bytes(),
+        b"GRUB_DISTRIBUTOR=\nGRUB_CMDLINE_LINUX_DEFAULT=\"quiet security=apparmor\"\n"
+    );
+}

@@ -10,6 +10,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
+use grub_config_parser::cmdline::{Arg, Edit};
 use grub_config_parser::grubenv::{EnvBlock, EnvError, SIGNATURE};
 use proptest::prelude::*;
 
@@ -175,4 +176,50 @@ fn every_block_of_the_corpus_is_read_as_grub_editenv_reads_it() {
             .collect();
         assert_eq!(shown.as_bytes(), listed(&output), "{}", path.display());
     }
+}
+
+#[test]
+fn arguments_of_a_variable_are_edited_where_there_is_room() {
+    let mut block =
+        EnvBlock::parse(b"# GRUB Environment Block\nkernelopts=root=/dev/sda1 ro\n######").unwrap();
+    let set = |block: &mut EnvBlock, text: &str| {
+        block.edit_argument("kernelopts", &Edit::Set(&Arg::new(text)))
+    };
+    let before = block.clone();
+    let error = set(&mut block, "iommu=pt").unwrap_err();
+    assert_eq!(error.missing(), Some(3), "{error}");
+    assert!(error.to_string().contains("3 missing"), "{error}");
+    assert_eq!(block, before);
+    assert_eq!(set(&mut block, "quiet"), Ok(true));
+    assert_eq!(block.free(), 0);
+    assert_eq!(set(&mut block, "quiet"), Ok(false));
+    assert_eq!(
+        block.edit_argument("kernelopts", &Edit::Remove("ro")),
+        Ok(true)
+    );
+    assert_eq!(
+        block.get("kernelopts").as_deref(),
+        Some("root=/dev/sda1 quiet")
+    );
+    assert_eq!(block.line("kernelopts"), Some(2));
+    let error = block
+        .edit_argument("tuned_params", &Edit::Remove("x"))
+        .unwrap_err();
+    assert!(matches!(error, EnvError::NotSet { .. }));
+    for (text, wrong) in [
+        ("a=1\na=2\n##", "more than once"),
+        ("a=\u{1}\"b\n######################", "quote"),
+    ] {
+        let mut block =
+            EnvBlock::parse(format!("# GRUB Environment Block\n{text}").as_bytes()).unwrap();
+        let error = block
+            .edit_argument("a", &Edit::Set(&Arg::new("q")))
+            .unwrap_err();
+        assert!(error.to_string().contains(wrong), "{error}");
+    }
+    let mut block = EnvBlock::parse(b"# GRUB Environment Block\na=\xff\n#####").unwrap();
+    let error = block
+        .edit_argument("a", &Edit::Set(&Arg::new("q")))
+        .unwrap_err();
+    assert!(matches!(error, EnvError::NotText { .. }));
 }

@@ -100,6 +100,19 @@ pub fn rpm_order(a: &[u8], b: &[u8]) -> Ordering {
     })
 }
 
+/// Version and release, split at the last dash, each as rpm compares versions.
+pub fn rpm_version_order(a: &[u8], b: &[u8]) -> Ordering {
+    fn parts(text: &[u8]) -> (Option<&[u8]>, Option<&[u8]>) {
+        match text.iter().rposition(|byte| *byte == b'-') {
+            Some(dash) => (text.get(..dash), text.get(dash + 1..)),
+            None => (Some(text), None),
+        }
+    }
+    let ((a, a_release), (b, b_release)) = (parts(a), parts(b));
+    let compare = |a: Option<&[u8]>, b: Option<&[u8]>| segments(a.unwrap_or(&[]), b.unwrap_or(&[]));
+    compare(a, b).then_with(|| compare(a_release, b_release))
+}
+
 fn split(text: &[u8]) -> [&[u8]; 3] {
     let cut = |text: &[u8]| text.iter().rposition(|byte| *byte == b'-');
     let Some(release) = cut(text) else {

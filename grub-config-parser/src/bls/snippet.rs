@@ -9,6 +9,8 @@ pub struct Snippet {
     name: String,
     source: Vec<u8>,
     keys: Vec<(String, String)>,
+    /// The line of each key.
+    lines: Vec<usize>,
 }
 
 impl Snippet {
@@ -16,10 +18,14 @@ impl Snippet {
     /// without a value, as GRUB's does.
     pub fn parse(name: &str, source: &[u8]) -> Self {
         let mut keys = Vec::new();
-        for line in source.split(|byte| *byte == b'\n') {
+        let mut lines = Vec::new();
+        for (number, line) in source.split(|byte| *byte == b'\n').enumerate() {
             match key_value(line) {
                 Line::Comment => {}
-                Line::Pair(key, value) => keys.push((key, value)),
+                Line::Pair(key, value) => {
+                    keys.push((key, value));
+                    lines.push(number + 1);
+                }
                 Line::End => break,
             }
         }
@@ -27,6 +33,7 @@ impl Snippet {
             name: name.to_string(),
             source: source.to_vec(),
             keys,
+            lines,
         }
     }
 
@@ -46,6 +53,31 @@ impl Snippet {
             .iter()
             .find(|(own, _)| own == key)
             .map(|(_, value)| value.as_str())
+    }
+
+    /// The line, from 1, of the first value of a key.
+    pub fn line(&self, key: &str) -> Option<usize> {
+        let index = self.keys.iter().position(|(own, _)| own == key)?;
+        self.lines.get(index).copied()
+    }
+
+    /// True if the first value of a key is what stands in the file, byte for byte.
+    pub(super) fn is_plain(&self, key: &str) -> bool {
+        let (Some(line), Some(value)) = (self.line(key), self.value(key)) else {
+            return false;
+        };
+        let text = self.source.split(|byte| *byte == b'\n').nth(line - 1);
+        text.is_some_and(|text| {
+            let text = text.strip_suffix(b"\r").unwrap_or(text);
+            text.ends_with(value.as_bytes())
+        })
+    }
+
+    /// The lines, from 1, of every value of a key.
+    pub(super) fn lines_of(&self, key: &str) -> impl Iterator<Item = usize> {
+        let all = self.keys.iter().zip(&self.lines);
+        all.filter(move |((own, _), _)| own == key)
+            .map(|(_, line)| *line)
     }
 
     /// Every value of a key, in order.

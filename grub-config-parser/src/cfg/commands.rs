@@ -3,11 +3,13 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::ast::{Ast, Block, Slice};
+use super::ast::{Ast, Block, Part, Slice};
+use super::body::is_linux;
 use super::env::{is_special, number};
 use super::machine::{Code, Frame, Machine, Ran};
 use super::names::is_grub_command;
 use super::test_command::test;
+use super::traced::Setter;
 
 /// `GRUB_ERR_TEST_FAILURE`
 const FALSE: i32 = 1;
@@ -20,7 +22,15 @@ const BAD_ARGUMENT: i32 = 18;
 
 impl Machine<'_> {
     pub(super) fn command(&mut self, ast: &Arc<Ast>, words: Slice, block: Option<Block>) {
-        let (mut argv, origins) = self.expand(ast, words);
+        let own = self.own.as_ref().is_some_and(|own| Arc::ptr_eq(own, ast));
+        let first = ast.words(words).first().filter(|_| own);
+        self.at = first.map(|word| Setter::Script(word.span.start));
+        let traced = self.record
+            && first.is_some_and(
+                |word| matches!(ast.parts(word), [Part::Text(name)] if is_linux(ast.text(*name))),
+            );
+        let expanded = self.expand(ast, words, traced);
+        let (mut argv, origins, mut trace) = (expanded.args, expanded.origins, expanded.trace);
         if argv.is_empty() {
             // With nothing but a block GRUB would look for a command named by it.
             self.status = 0;
@@ -29,6 +39,8 @@ impl Machine<'_> {
         let invert = argv.first().is_some_and(|name| name == b"!");
         if invert {
             argv.remove(0);
+            // A `linux` command never begins with it.
+            trace = None;
             if argv.is_empty() {
                 self.status = BAD_ARGUMENT;
                 return;
@@ -42,6 +54,7 @@ impl Machine<'_> {
                 words,
                 ast,
                 origins,
+                trace,
             });
         }
         let name = argv.remove(0);
@@ -106,7 +119,7 @@ impl Machine<'_> {
                 if let Some(equals) = name.iter().position(|byte| *byte == b'=') {
                     let (name, value) = name.split_at(equals);
                     if !is_special(name) {
-                        self.env.set(name, value.get(1..).unwrap_or(&[]));
+                        self.env.set(name, value.get(1..).unwrap_or(&[]), self.at);
                     }
                 }
                 self.status = 0;
@@ -122,7 +135,7 @@ impl Machine<'_> {
             return BAD_ARGUMENT;
         };
         let (name, value) = first.split_at(equals);
-        self.env.set(name, value.get(1..).unwrap_or(&[]));
+        self.env.set(name, value.get(1..).unwrap_or(&[]), self.at);
         0
     }
 
@@ -155,7 +168,9 @@ impl Machine<'_> {
             if let Some(value) = value
                 && (names.is_empty() || names.contains(&name.as_bytes()))
             {
-                self.env.set(name.as_bytes(), value);
+                // What `save_env` has changed is no longer the block's own.
+                let setter = saved.is_none().then_some(Setter::Env);
+                self.env.set(name.as_bytes(), value, setter);
             }
         }
         let new = self.saved.iter().filter(|(name, _)| {
@@ -165,7 +180,7 @@ impl Machine<'_> {
             if let Some(value) = value
                 && (names.is_empty() || names.contains(&name.as_slice()))
             {
-                self.env.set(name, value);
+                self.env.set(name, value, None);
             }
         }
         0

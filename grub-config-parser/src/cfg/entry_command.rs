@@ -84,6 +84,10 @@ impl Machine<'_> {
     /// `blscfg`: an entry for each file. Its variables are read now, those in the script when the
     /// entry is chosen.
     pub(super) fn blscfg(&mut self) -> i32 {
+        if self.at_blscfg.is_none() {
+            self.burn(self.env.size());
+            self.at_blscfg = Some(self.env.clone());
+        }
         let Some(bls) = self.files.bls else { return 0 };
         let env = self.env.texts();
         for draft in crate::bls::drafts(&bls.files, bls.order, &env) {

@@ -4,10 +4,13 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::traced::Setter;
+
 #[derive(Debug, Clone, Default)]
 struct Variable {
     value: Vec<u8>,
     exported: bool,
+    setter: Option<Setter>,
 }
 
 /// One of GRUB's environment contexts.
@@ -23,13 +26,29 @@ impl Env {
             .map(|variable| variable.value.as_slice())
     }
 
-    pub(super) fn set(&mut self, name: &[u8], value: &[u8]) {
+    /// What has set a variable, if that is known.
+    pub(super) fn setter(&self, name: &[u8]) -> Option<Setter> {
+        self.variables.get(name)?.setter
+    }
+
+    /// Names, values and what has set them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8], Option<Setter>)> {
+        self.variables
+            .iter()
+            .map(|(name, own)| (name.as_slice(), own.value.as_slice(), own.setter))
+    }
+
+    pub(super) fn set(&mut self, name: &[u8], value: &[u8], setter: Option<Setter>) {
         match self.variables.get_mut(name) {
-            Some(variable) => variable.value = value.to_vec(),
+            Some(variable) => {
+                variable.value = value.to_vec();
+                variable.setter = setter;
+            }
             None => {
                 let variable = Variable {
                     value: value.to_vec(),
                     exported: false,
+                    setter,
                 };
                 self.variables.insert(name.to_vec(), variable);
             }

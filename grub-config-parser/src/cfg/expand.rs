@@ -8,7 +8,9 @@ use super::env::{is_special, number};
 use super::lex::{is_name_char, is_name_start};
 use super::machine::Machine;
 use super::test_command::fields;
+use super::traced::{Mark, Trace};
 use super::word::{decode_double, decode_text};
+use crate::trace::Runs;
 
 /// How many bytes one command's arguments may have; GRUB would be out of memory.
 const MOST_BYTES: usize = 4 << 20;
@@ -21,6 +23,17 @@ struct Argv {
     origins: Vec<usize>,
     word: usize,
     bytes: usize,
+    trace: Option<Trace>,
+    mark: u32,
+}
+
+/// What words have come to.
+pub(super) struct Expanded {
+    pub(super) args: Vec<Vec<u8>>,
+    /// For each argument the number of the word that it began in.
+    pub(super) origins: Vec<usize>,
+    /// Where the arguments come from, if that was asked for.
+    pub(super) trace: Option<Trace>,
 }
 
 impl Argv {
@@ -28,6 +41,17 @@ impl Argv {
     fn next(&mut self) {
         if !matches!(self.args.last(), Some(None)) {
             self.args.push(None);
+            if let Some(trace) = &mut self.trace {
+                trace.args.push(Runs::default());
+            }
+        }
+    }
+
+    /// What is appended from here on comes from there.
+    fn from(&mut self, mark: Mark) {
+        if let Some(trace) = &mut self.trace {
+            self.mark = u32::try_from(trace.marks.len()).unwrap_or(u32::MAX - 1);
+            trace.marks.push(mark);
         }
     }
 
@@ -41,6 +65,9 @@ impl Argv {
                 self.origins.push(self.word);
             }
             last.get_or_insert_default().extend_from_slice(text);
+            if let Some(runs) = self.trace.as_mut().and_then(|trace| trace.args.last_mut()) {
+                runs.push(text.len(), self.mark);
+            }
         }
     }
 
@@ -55,9 +82,12 @@ impl Argv {
 }
 
 impl Machine<'_> {
-    /// Expands words. Also gives for each argument the number of the word that it began in.
-    pub(super) fn expand(&mut self, ast: &Arc<Ast>, words: Slice) -> (Vec<Vec<u8>>, Vec<usize>) {
-        let mut argv = Argv::default();
+    /// Expands words; with `traced` it also says where each argument's bytes come from.
+    pub(super) fn expand(&mut self, ast: &Arc<Ast>, words: Slice, traced: bool) -> Expanded {
+        let mut argv = Argv {
+            trace: traced.then(Trace::default),
+            ..Argv::default()
+        };
         for (index, word) in ast.words(words).iter().enumerate() {
             argv.word = index;
             argv.next();
@@ -75,10 +105,15 @@ impl Machine<'_> {
         if argv.bytes > MOST_BYTES {
             self.fuel = 0;
         }
-        (args, starts)
+        Expanded {
+            args,
+            origins: starts,
+            trace: argv.trace,
+        }
     }
 
     fn expand_part(&self, ast: &Ast, part: Part, argv: &mut Argv) {
+        argv.from(self.mark(ast, part));
         match part {
             Part::Text(slice) => {
                 let mut text = Vec::new();
@@ -96,6 +131,18 @@ impl Machine<'_> {
             Part::Translated(slice) => argv.append(&self.translate(ast.text(slice))),
             Part::Variable(slice) => self.expand_variable(ast.text(slice), false, argv),
             Part::QuotedVariable(slice) => self.expand_variable(ast.text(slice), true, argv),
+        }
+    }
+
+    fn mark(&self, ast: &Ast, part: Part) -> Mark {
+        match part {
+            Part::Text(slice) | Part::Single(slice) | Part::Double(slice) => Mark::Text(slice),
+            Part::Variable(name) | Part::QuotedVariable(name) => match ast.text(name) {
+                b"?" => Mark::Unknown,
+                own if is_special(own) => Mark::Unknown,
+                own => Mark::Variable(name, self.env.setter(own)),
+            },
+            Part::Translated(_) => Mark::Unknown,
         }
     }
 

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::ast::{Ast, Kind, Slice};
 use super::env::Env;
+use super::traced::{Setter, Trace};
 
 /// A list of commands in the tree it belongs to.
 #[derive(Debug, Clone)]
@@ -15,7 +16,7 @@ pub(super) struct Code {
 }
 
 /// What a `menuentry` or `submenu` command has put into the menu.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct RawEntry {
     pub(super) title: Vec<u8>,
     pub(super) id: Vec<u8>,
@@ -42,6 +43,8 @@ pub(super) struct Ran {
     pub(super) ast: Arc<Ast>,
     /// For each of `argv` the word that it began in; empty where `!` stands before the command.
     pub(super) origins: Vec<usize>,
+    /// For a `linux` command, where its words come from.
+    pub(super) trace: Option<Trace>,
 }
 
 pub(super) struct Files<'a> {
@@ -119,6 +122,12 @@ pub(super) struct Machine<'a> {
     pub(super) breaks: u64,
     pub(super) is_continue: bool,
     pub(super) returning: bool,
+    /// The script whose places have lines.
+    pub(super) own: Option<Arc<Ast>>,
+    /// The command that is being run, if it stands in that script.
+    pub(super) at: Option<Setter>,
+    /// The variables when `blscfg` ran first.
+    pub(super) at_blscfg: Option<Env>,
 }
 
 impl<'a> Machine<'a> {
@@ -141,6 +150,9 @@ impl<'a> Machine<'a> {
             breaks: 0,
             is_continue: false,
             returning: false,
+            own: None,
+            at: None,
+            at_blscfg: None,
         }
     }
 
@@ -313,7 +325,7 @@ impl<'a> Machine<'a> {
                 self.push_condition(&ast, first.unwrap_or_default());
             }
             Kind::For { name, words, body } => {
-                let values = self.expand(&ast, words).0;
+                let values = self.expand(&ast, words, false).args;
                 self.loops += 1;
                 self.status = 0;
                 self.frames.push(Frame::For {
@@ -398,7 +410,7 @@ impl<'a> Machine<'a> {
             self.breaks = 0;
         }
         if self.breaks == 0 {
-            self.env.set(ast.text(name), value);
+            self.env.set(ast.text(name), value, None);
             let list = Arc::clone(&ast);
             self.frames.push(Frame::For {
                 ast,

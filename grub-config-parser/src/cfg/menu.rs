@@ -9,6 +9,7 @@ use super::env::Env;
 use super::machine::{Code, Files, Machine, Ran, RawEntry};
 use super::script::Script;
 use super::select::{chosen, default_index, rest_of_default};
+use super::traced::{LineTrace, Places, Setting};
 use crate::bls::{Order, Snippet};
 use crate::cmdline::CommandLine;
 
@@ -72,6 +73,8 @@ pub struct Menu {
     pub timeout: Option<String>,
     /// True if `blscfg` stands anywhere in the script: entries come from files of their own, too.
     pub uses_blscfg: bool,
+    /// The variables as they are when the script runs `blscfg`; empty where it does not.
+    pub bls_variables: BTreeMap<String, Setting>,
 }
 
 /// One entry of a menu.
@@ -106,6 +109,8 @@ pub struct Entry {
     pub root_search: RootSearch,
     /// The place among [`Bls::files`] of the file that `blscfg` made it of.
     pub bls: Option<usize>,
+    /// Where `raw` comes from.
+    pub(crate) trace: LineTrace,
 }
 
 /// GRUB 2.06's own variables.
@@ -150,9 +155,10 @@ impl Script {
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()));
         for (name, value) in own.chain(given) {
-            machine.env.set(name.as_bytes(), value.as_bytes());
+            machine.env.set(name.as_bytes(), value.as_bytes(), None);
             machine.env.export(name.as_bytes());
         }
+        machine.own = Some(self.ast.clone());
         machine.run(Code {
             ast: self.ast.clone(),
             list: self.ast.root,
@@ -163,7 +169,16 @@ impl Script {
             ..Menu::default()
         };
         self.scan(&mut menu);
-        self.collect(&mut machine, &mut menu, context.ids_first);
+        let lines = Lines::new(self.source());
+        let places = Places {
+            own: &self.ast,
+            offset: &|at| self.original_offset(at),
+            line: &|at| lines.line(at),
+        };
+        if let Some(env) = machine.at_blscfg.take() {
+            menu.bls_variables = places.settings(&env);
+        }
+        self.collect(&mut machine, &mut menu, context.ids_first, &lines, &places);
         if menu.default.is_none() && !menu.entries.is_empty() {
             menu.default = Some(0);
         }
@@ -184,8 +199,14 @@ impl Script {
         }
     }
 
-    fn collect(&self, machine: &mut Machine<'_>, menu: &mut Menu, ids_first: bool) {
-        let lines = Lines::new(self.source());
+    fn collect(
+        &self,
+        machine: &mut Machine<'_>,
+        menu: &mut Menu,
+        ids_first: bool,
+        lines: &Lines,
+        places: &Places<'_>,
+    ) {
         let depth = machine.depth;
         let mut levels = Vec::new();
         let entries = core::mem::take(&mut machine.menu);
@@ -201,7 +222,8 @@ impl Script {
         });
         while let Some(level) = levels.last_mut() {
             let index = level.next;
-            let Some(entry) = level.entries.get(index).cloned() else {
+            // Each is looked at once.
+            let Some(entry) = level.entries.get_mut(index).map(core::mem::take) else {
                 levels.pop();
                 continue;
             };
@@ -252,7 +274,7 @@ impl Script {
                 let ran = core::mem::take(&mut machine.ran);
                 let path = level.path.clone();
                 menu.entries
-                    .push(self.entry(&entry, title, &ran, path, &lines));
+                    .push(self.entry(&entry, title, &ran, path, (lines, places)));
             }
         }
     }
@@ -263,7 +285,7 @@ impl Script {
         title: String,
         ran: &[Ran],
         submenu_path: Vec<String>,
-        lines: &Lines,
+        (lines, places): (&Lines, &Places<'_>),
     ) -> Entry {
         let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
         let called = |ran: &Ran, wanted: fn(&[u8]) -> bool| {
@@ -290,6 +312,7 @@ impl Script {
             raw: line,
             submenu_path,
             linux_line: linux.and_then(|ran| self.linux_line(raw, ran, lines)),
+            trace: linux.map_or_else(LineTrace::default, |ran| places.line_trace(ran, 2)),
             root_search: RootSearch::of(&commands),
             bls: raw.bls,
             commands,
@@ -339,10 +362,10 @@ impl Script {
 
 /// Sets what GRUB sets before it runs an entry.
 fn enter(inner: &mut Env, outer: &Env, id: &[u8]) {
-    inner.set(b"chosen", &chosen(outer.get(b"chosen"), id));
+    inner.set(b"chosen", &chosen(outer.get(b"chosen"), id), None);
     inner.export(b"chosen");
     match outer.get(b"default").and_then(rest_of_default) {
-        Some(rest) => inner.set(b"default", rest),
+        Some(rest) => inner.set(b"default", rest, None),
         None => inner.unset(b"default"),
     }
 }

@@ -32,6 +32,7 @@ mod script;
 mod select;
 mod single;
 mod test_command;
+mod traced;
 mod word;
 
 pub use body::{Command, LinuxLine, RootSearch, loader_quote};
@@ -40,4 +41,6 @@ pub use lex::{Token, TokenKind, tokens};
 pub use menu::{Bls, Context, Entry, Menu};
 pub use script::Script;
 pub(crate) use single::linux_args;
+pub(crate) use traced::{Came, LineTrace};
+pub use traced::{SetAt, Setting};
 pub use word::quote;

@@ -12,7 +12,8 @@ use super::parse::{Parsed, parse};
 #[derive(Debug, Clone)]
 pub struct Script {
     pub(super) ast: Arc<Ast>,
-    original: Vec<u8>,
+    /// The text as it was given, where it is not the tree's.
+    original: Option<Vec<u8>>,
     /// Where the tree's source differs from the original: places in it and the bytes left out before.
     cuts: Vec<(usize, usize)>,
 }
@@ -39,17 +40,18 @@ impl Script {
 
     fn new(parsed: Parsed, read: Vec<u8>, original: &[u8], cuts: Vec<(usize, usize)>) -> Self {
         let mut ast = parsed.ast;
+        let original = (read != original).then(|| original.to_vec());
         ast.source = read;
         Self {
             ast: Arc::new(ast),
-            original: original.to_vec(),
+            original,
             cuts,
         }
     }
 
     /// The text as it was given.
     pub fn source(&self) -> &[u8] {
-        &self.original
+        self.original.as_deref().unwrap_or(&self.ast.source)
     }
 
     /// True if the script has at least one command; `grub-script-check` refuses one that has none.

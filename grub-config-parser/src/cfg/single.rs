@@ -7,16 +7,18 @@ use alloc::vec::Vec;
 use super::body::is_linux;
 use super::machine::{Code, Files, Machine};
 use super::script::parse_text;
+use super::traced::{LineTrace, Places};
 
 /// Runs a script as an entry's body and gives the arguments of its last `linux` command, less the
-/// kernel's path. Nothing from a script that does not parse: GRUB boots nothing then.
+/// kernel's path, and where they come from. Nothing from a script that does not parse: GRUB boots
+/// nothing then.
 pub(crate) fn linux_args(
     source: &str,
     scope: &[String],
     env: &BTreeMap<String, String>,
-) -> Vec<String> {
+) -> (Vec<String>, LineTrace) {
     let Some(ast) = parse_text(source.as_bytes().to_vec()) else {
-        return Vec::new();
+        return (Vec::new(), LineTrace::default());
     };
     let files = Files {
         env: Some(env),
@@ -26,13 +28,14 @@ pub(crate) fn linux_args(
     };
     let mut machine = Machine::new(&files);
     for (name, value) in env {
-        machine.env.set(name.as_bytes(), value.as_bytes());
+        machine.env.set(name.as_bytes(), value.as_bytes(), None);
     }
     machine.scope = Some(scope.iter().map(|arg| arg.as_bytes().to_vec()).collect());
     machine.record = true;
+    machine.own = Some(ast.clone());
     machine.run(Code {
         list: ast.root,
-        ast,
+        ast: ast.clone(),
     });
     let linux = machine
         .ran
@@ -40,6 +43,14 @@ pub(crate) fn linux_args(
         .rev()
         .find(|ran| ran.argv.first().is_some_and(|n| is_linux(n)));
     let args = linux.into_iter().flat_map(|ran| ran.argv.iter().skip(2));
-    args.map(|arg| String::from_utf8_lossy(arg).into_owned())
-        .collect()
+    let args = args
+        .map(|arg| String::from_utf8_lossy(arg).into_owned())
+        .collect();
+    let places = Places {
+        own: &ast,
+        offset: &|at| at,
+        line: &|_| 1,
+    };
+    let trace = linux.map_or_else(LineTrace::default, |ran| places.line_trace(ran, 2));
+    (args, trace)
 }

@@ -136,11 +136,14 @@ pub(super) fn decode_double(text: &[u8], out: &mut Vec<u8>) {
 /// use grub_config_parser::cfg::quote;
 /// assert_eq!(quote("--fs-uuid"), "--fs-uuid");
 /// assert_eq!(quote("it's $5"), r"'it'\''s $5'");
+/// assert_eq!(quote("a\n#b"), "'a\n''#b'");
 /// ```
 pub fn quote(word: &str) -> String {
     let plain = |byte: u8| is_name_char(byte) || b"-./:=,@%+".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) && !is_reserved(word.as_bytes()) {
         return String::from(word);
     }
-    alloc::format!("'{}'", word.replace('\'', "'\\''"))
+    // GRUB's reader drops a line that starts with `#`, also inside quotes.
+    let word = word.replace('\'', "'\\''").replace("\n#", "\n''#");
+    alloc::format!("'{word}'")
 }

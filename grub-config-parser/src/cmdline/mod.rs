@@ -12,12 +12,17 @@
 
 mod arg;
 mod diff;
+mod edit;
+mod explain;
 mod line;
 mod names;
 mod split;
 
 pub use arg::Arg;
 pub use diff::DiffItem;
+pub use edit::{Edit, OpenQuote, edit_line};
+pub use explain::{Effect, Explained};
 pub use line::{Change, CommandLine};
 pub use names::{accumulates, length_limit, names_equal};
+pub(crate) use split::arg_ranges;
 pub use split::{RawArg, split_bytes};

@@ -72,13 +72,14 @@ pub fn names_equal(a: &str, b: &str) -> bool {
 }
 
 /// The kernel's `COMMAND_LINE_SIZE` for an architecture as `uname -m` names it, in bytes; the
-/// terminating NUL takes one of them. `None` where it is not known.
+/// terminating NUL takes one of them. `None` where it is not known. An s390 kernel can be built with
+/// another limit (at least 896, which used to be the fixed value).
 pub fn length_limit(machine: &str) -> Option<usize> {
     match machine {
         "x86_64" | "i386" | "i486" | "i586" | "i686" | "aarch64" | "ppc64" | "ppc64le" => {
             Some(2048)
         }
-        "s390x" => Some(4096),
+        "s390x" | "loongarch64" => Some(4096),
         "riscv64" | "armv7l" => Some(1024),
         _ => None,
     }

@@ -1,6 +1,7 @@
 //! Splitting by the kernel's rule, on bytes.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// One argument as `next_arg()` sees it. All parts are slices of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,21 @@ pub(super) fn split_with(line: &[u8], is_space: fn(u8) -> bool) -> Vec<RawArg<'_
         rest = skip(after, is_space);
     }
     args
+}
+
+/// The places of the arguments of a line, as [`super::CommandLine::parse`] splits it.
+pub(crate) fn arg_ranges(line: &str) -> Vec<Range<usize>> {
+    let space = |byte| matches!(byte, b' ' | b'\t'..=b'\r');
+    let mut ranges = Vec::new();
+    let bytes = line.as_bytes();
+    let mut rest = skip(bytes, space);
+    while !rest.is_empty() {
+        let start = bytes.len() - rest.len();
+        let (arg, after) = next_arg(rest, space);
+        ranges.push(start..start + arg.raw.len());
+        rest = skip(after, space);
+    }
+    ranges
 }
 
 fn skip(bytes: &[u8], is_space: fn(u8) -> bool) -> &[u8] {

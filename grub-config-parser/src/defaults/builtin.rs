@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::exec::Ran;
 use super::expand::{Expanded, Fields, abort};
-use super::state::{State, Status, Stop, Value};
+use super::state::{State, Status, Stop, Tracked, Value};
 use super::syntax::{Simple, Word};
 use super::{names, parse};
 
@@ -143,7 +143,9 @@ impl State {
                     _ => {
                         options = false;
                         let (own, value) = split_assignment(word);
-                        let value = value.map(|value| Value::Known(value, super::Kind::Derived));
+                        let value = value.map(|value| {
+                            Value::Known(Tracked::nowhere(value), super::Kind::Derived)
+                        });
                         named.push((own, value));
                     }
                 }
@@ -254,10 +256,17 @@ impl State {
         }
         self.calls += 1;
         let (file, _) = parse::parse(&text, line, 0);
-        let mut status = Status::Ok;
+        // The words may have come from elsewhere, and what they make stands nowhere as it is.
+        let made_up = core::mem::replace(&mut self.made_up, true);
+        let mut status = Ok(Status::Ok);
         for unit in &file.units {
-            status = self.run(&unit.command, false)?;
+            status = self.run(&unit.command, false);
+            if status.is_err() {
+                break;
+            }
         }
+        self.made_up = made_up;
+        let status = status?;
         self.calls -= 1;
         if file.error.is_some() {
             return Err(abort(line, "a syntax error in what eval runs"));

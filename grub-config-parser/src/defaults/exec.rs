@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::Kind;
 use super::builtin;
 use super::expand::abort;
-use super::state::{Saved, State, Status, Stop, Value, Variable};
+use super::state::{Saved, State, Status, Stop, Tracked, Value, Variable};
 use super::syntax::{Command, Redirects, Simple, Word};
 
 pub(super) type Ran = Result<Status, Stop>;
@@ -94,6 +94,8 @@ impl State {
     fn apart(&mut self, command: &Command) -> Status {
         self.burn(self.variables.len() / 8);
         let mut inner = self.clone();
+        // Nothing of what it sets comes back.
+        inner.made_up = true;
         let status = match inner.run(command, false) {
             Ok(status) | Err(Stop::Return(status)) => status,
             Err(Stop::Abort {
@@ -244,7 +246,11 @@ impl State {
         let mut status = Status::Ok;
         let mut result = Ok(());
         for value in values {
-            if !self.set(name, Value::Known(value, Kind::Derived), 0) {
+            if !self.set(
+                name,
+                Value::Known(Tracked::nowhere(value), Kind::Derived),
+                0,
+            ) {
                 result = Err(abort(0, "a read-only variable is assigned"));
                 break;
             }
@@ -265,7 +271,7 @@ impl State {
     }
 
     fn case_command(&mut self, word: &Word, arms: &[(Vec<Word>, Command)], tested: bool) -> Ran {
-        let value = self.expand(&word.parts, 0)?.bytes;
+        let value = self.expand(&word.parts, 0)?.known.map(|text| text.bytes);
         for (i, (patterns, body)) in arms.iter().enumerate() {
             let mut hit = Some(false);
             for pattern in patterns {

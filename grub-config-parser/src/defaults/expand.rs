@@ -3,14 +3,15 @@
 use alloc::vec::Vec;
 
 use super::Kind;
-use super::state::{State, Stop, Value};
+use super::state::{HERE, State, Stop, Tracked, Value};
 use super::syntax::{Operator, Part, Word};
+use crate::trace::Runs;
 
 /// Expanded text.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Text {
     /// `None` where something unknown is in it.
-    pub(super) bytes: Option<Vec<u8>>,
+    pub(super) known: Option<Tracked>,
     /// True if any expansion stands in the word.
     pub(super) expanded: bool,
     /// True if a command substitution has run: the status is that of its last one.
@@ -20,17 +21,23 @@ pub(super) struct Text {
 impl Text {
     fn known() -> Self {
         Self {
-            bytes: Some(Vec::new()),
+            known: Some(Tracked::default()),
             ..Self::default()
         }
     }
 
+    /// Text that stands in the command itself.
     fn push(&mut self, bytes: &[u8]) {
-        if let Some(own) = &mut self.bytes {
-            own.extend_from_slice(bytes);
+        self.put(bytes, &Runs::one(bytes.len(), HERE));
+    }
+
+    fn put(&mut self, bytes: &[u8], runs: &Runs) {
+        if let Some(own) = &mut self.known {
+            own.bytes.extend_from_slice(bytes);
+            own.runs.append(runs);
             // Values that double and double again are nobody's configuration.
-            if own.len() > 1 << 20 {
-                self.bytes = None;
+            if own.bytes.len() > 1 << 20 {
+                self.known = None;
             }
         }
     }
@@ -38,10 +45,15 @@ impl Text {
     fn append(&mut self, other: Text) {
         self.expanded |= other.expanded;
         self.substituted |= other.substituted;
-        match other.bytes {
-            Some(bytes) => self.push(&bytes),
-            None => self.bytes = None,
+        match other.known {
+            Some(text) => self.put(&text.bytes, &text.runs),
+            None => self.known = None,
         }
+    }
+
+    /// The bytes alone, where they are known.
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        self.known.as_ref().map(|text| text.bytes.as_slice())
     }
 
     pub(super) fn value(self) -> Value {
@@ -50,8 +62,8 @@ impl Text {
         } else {
             Kind::Literal
         };
-        self.bytes
-            .map_or(Value::Unknown, |bytes| Value::Known(bytes, kind))
+        self.known
+            .map_or(Value::Unknown, |text| Value::Known(text, kind))
     }
 }
 
@@ -89,7 +101,7 @@ impl State {
                     // An unquoted `~name` at the start or behind `:` may be a home directory. Without
                     // HOME a bare `~` stays; other names come from the user database.
                     if !quoted && names_home(own, tilde) {
-                        text.bytes = None;
+                        text.known = None;
                     }
                     tilde = !quoted && own.ends_with(b":");
                     text.push(own);
@@ -106,12 +118,13 @@ impl State {
 
     fn expand_part(&mut self, part: &Part, line: usize) -> Result<Text, Stop> {
         match part {
-            Part::Text { text, .. } => Ok(Text {
-                bytes: Some(text.clone()),
-                ..Text::default()
-            }),
+            Part::Text { text, .. } => {
+                let mut known = Text::known();
+                known.push(text);
+                Ok(known)
+            }
             Part::Command { .. } => Ok(Text {
-                bytes: None,
+                known: None,
                 expanded: true,
                 substituted: true,
             }),
@@ -119,7 +132,7 @@ impl State {
                 let text = self.expand(parts, line)?;
                 self.taint_arithmetic(parts, line);
                 Ok(Text {
-                    bytes: None,
+                    known: None,
                     expanded: true,
                     substituted: text.substituted,
                 })
@@ -163,8 +176,8 @@ impl State {
             }
             Operator::Normal => {
                 return match value {
-                    Value::Known(bytes, _) => Ok(Text {
-                        bytes: Some(bytes),
+                    Value::Known(text, _) => Ok(Text {
+                        known: Some(text),
                         ..Text::default()
                     }),
                     Value::Unset if self.unset_is_error => {
@@ -181,7 +194,7 @@ impl State {
         };
         let set = match &value {
             Value::Unset => Some(false),
-            Value::Known(bytes, _) => Some(!colon || !bytes.is_empty()),
+            Value::Known(text, _) => Some(!colon || !text.bytes.is_empty()),
             Value::Unknown => None,
         };
         match (operator, set) {
@@ -194,9 +207,8 @@ impl State {
                 if !super::parse::is_name(name) {
                     return Err(abort(line, "a parameter that cannot be assigned"));
                 }
-                let bytes = text.bytes.clone();
-                let value =
-                    bytes.map_or(Value::Unknown, |bytes| Value::Known(bytes, Kind::Derived));
+                let known = text.known.clone();
+                let value = known.map_or(Value::Unknown, |text| Value::Known(text, Kind::Derived));
                 if !self.set(name, value, line) {
                     return Err(abort(line, "a read-only variable is assigned"));
                 }
@@ -207,8 +219,8 @@ impl State {
                 "a variable is not set, and ${...?} asks for it",
             )),
             (_, Some(_)) => match value {
-                Value::Known(bytes, _) => Ok(Text {
-                    bytes: Some(bytes),
+                Value::Known(text, _) => Ok(Text {
+                    known: Some(text),
                     ..Text::default()
                 }),
                 _ => Ok(unknown),
@@ -247,8 +259,7 @@ impl State {
                 let text = self.expand(&word.assigned_value(), line)?;
                 fields.substituted |= text.substituted;
                 let whole = text
-                    .bytes
-                    .as_ref()
+                    .bytes()
                     .map(|bytes| [&name, b"=".as_slice(), bytes].concat());
                 fields.each.push(Expanded::Assignment(name, text.value()));
                 whole.map(|whole| alloc::vec![whole])
@@ -293,12 +304,12 @@ impl State {
                         other,
                         Part::Parameter { quoted: true, .. } | Part::Command { quoted: true, .. }
                     );
-                    match text.bytes {
-                        Some(bytes) if quoted => splitter.keep(&bytes, true),
+                    match text.bytes() {
+                        Some(bytes) if quoted => splitter.keep(bytes, true),
                         Some(bytes) => {
                             known &=
-                                !globs(&bytes) && !self.variables.contains_key(b"IFS".as_slice());
-                            splitter.split(&bytes);
+                                !globs(bytes) && !self.variables.contains_key(b"IFS".as_slice());
+                            splitter.split(bytes);
                         }
                         None => known = false,
                     }

@@ -17,7 +17,8 @@ impl State {
                 Part::Text { quoted, .. } | Part::Parameter { quoted, .. } => *quoted,
                 _ => true,
             };
-            let Some(bytes) = self.expand(core::slice::from_ref(part), 0)?.bytes else {
+            let text = self.expand(core::slice::from_ref(part), 0)?;
+            let Some(bytes) = text.known.map(|text| text.bytes) else {
                 return Ok(None);
             };
             pattern.extend(bytes.into_iter().map(|byte| (byte, quoted)));

@@ -41,6 +41,7 @@ use core::ops::Range;
 
 pub use edit::EditError;
 
+use crate::origin::{Origin, Piece};
 use state::{State, Status, Stop, Value};
 
 /// What a token of a shell file is.
@@ -189,6 +190,9 @@ pub struct Variable {
     pub kind: Kind,
     /// Every assignment that was met, in order, also those that may not have run.
     pub assignments: Vec<Location>,
+    /// Where each byte of `value` is written: the assignment whose text it is, not the one that brought
+    /// it here by a reference. Empty where nothing is known about any of it.
+    pub pieces: Vec<Piece>,
 }
 
 /// How a value came about.
@@ -227,8 +231,9 @@ pub struct Abort {
 pub fn evaluate(files: &[File<'_>]) -> Evaluation {
     let mut state = State::new();
     let mut aborts = None;
-    for file in files {
+    for (number, file) in files.iter().enumerate() {
         state.file = file.name.to_string();
+        state.file_number = u32::try_from(number).unwrap_or(u32::MAX);
         // Whatever its size, a file without loops is followed to its end.
         state.fuel = state
             .fuel
@@ -245,9 +250,13 @@ pub fn evaluate(files: &[File<'_>]) -> Evaluation {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut vars = BTreeMap::new();
     for (name, variable) in state.variables {
+        let mut pieces = Vec::new();
         let (value, kind) = match variable.value {
             Value::Unset => continue,
-            Value::Known(value, kind) => (Some(text(&value)), kind),
+            Value::Known(value, kind) => {
+                pieces = pieces_of(&value, &state.places, files);
+                (Some(text(&value.bytes)), kind)
+            }
             Value::Unknown => (None, Kind::Computed),
         };
         vars.insert(
@@ -256,10 +265,32 @@ pub fn evaluate(files: &[File<'_>]) -> Evaluation {
                 value,
                 kind,
                 assignments: variable.assignments,
+                pieces,
             },
         );
     }
     Evaluation { vars, aborts }
+}
+
+/// Names the places of a value's bytes.
+fn pieces_of(value: &state::Tracked, places: &[state::Place], files: &[File<'_>]) -> Vec<Piece> {
+    // What is shown of other text has other offsets.
+    if core::str::from_utf8(&value.bytes).is_err() {
+        return Vec::new();
+    }
+    let origin = |mark| {
+        let place = state::place_of(places, mark)?;
+        let file = files.get(place.file as usize)?;
+        let variable = String::from_utf8_lossy(&place.variable);
+        Some(Origin::new(file.name, place.line, Some(&variable)))
+    };
+    let pieces = value.runs.pieces();
+    pieces
+        .map(|(range, mark)| Piece {
+            range,
+            origin: origin(mark),
+        })
+        .collect()
 }
 
 /// Sources one file; gives where and why the shell ends, if it does.

@@ -6,12 +6,42 @@ use alloc::vec::Vec;
 
 use super::syntax::Command;
 use super::{Kind, Location};
+use crate::trace::Runs;
+
+/// The mark of text that stands in the command that is being run; [`State::set`] puts a place in.
+pub(super) const HERE: u32 = 0;
+/// The mark of text whose place is not known.
+pub(super) const NOWHERE: u32 = 1;
+/// The marks from here on are places.
+const FIRST_PLACE: u32 = 2;
+
+/// A value and where its bytes were written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Tracked {
+    pub(super) bytes: Vec<u8>,
+    pub(super) runs: Runs,
+}
+
+impl Tracked {
+    pub(super) fn nowhere(bytes: Vec<u8>) -> Self {
+        let runs = Runs::one(bytes.len(), NOWHERE);
+        Self { bytes, runs }
+    }
+}
+
+/// Where an assignment writes text.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) file: u32,
+    pub(super) line: usize,
+    pub(super) variable: Vec<u8>,
+}
 
 /// What is known about a variable's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
     Unset,
-    Known(Vec<u8>, Kind),
+    Known(Tracked, Kind),
     /// Anything, or unset.
     Unknown,
 }
@@ -83,6 +113,12 @@ pub(super) struct State {
     pub(super) fuel: u32,
     /// The file that is being read.
     pub(super) file: alloc::string::String,
+    /// The number of the file that is being read.
+    pub(super) file_number: u32,
+    /// What the marks of values stand for, from [`FIRST_PLACE`] on.
+    pub(super) places: Arc<Vec<Place>>,
+    /// The text that is run was made by expansion: where it stands is not known.
+    pub(super) made_up: bool,
     pub(super) calls: u32,
     pub(super) loops: u32,
     /// What `local` has changed, for each function call.
@@ -101,6 +137,9 @@ impl State {
             no_exec: false,
             fuel: 200_000,
             file: alloc::string::String::new(),
+            file_number: 0,
+            places: Arc::new(Vec::new()),
+            made_up: false,
             calls: 0,
             loops: 0,
             locals: Vec::new(),
@@ -126,13 +165,17 @@ impl State {
     }
 
     /// Sets a variable; false if it is read-only.
-    pub(super) fn set(&mut self, name: &[u8], value: Value, line: usize) -> bool {
+    pub(super) fn set(&mut self, name: &[u8], mut value: Value, line: usize) -> bool {
         let location = Location {
             file: self.file.clone(),
             line,
         };
-        if let Value::Known(bytes, _) = &value {
-            self.burn(bytes.len() >> 8);
+        if let Value::Known(value, _) = &mut value {
+            self.burn(value.bytes.len() >> 8);
+            if value.runs.contains(HERE) {
+                let mark = self.place(name, line);
+                value.runs.replace(HERE, mark);
+            }
         }
         let variable = self.variables.entry(name.to_vec()).or_default();
         if variable.readonly {
@@ -141,6 +184,22 @@ impl State {
         variable.value = value;
         variable.assignments.push(location);
         true
+    }
+
+    /// The mark of text that an assignment to `name` on this line writes.
+    fn place(&mut self, name: &[u8], line: usize) -> u32 {
+        if line == 0 || self.made_up {
+            return NOWHERE;
+        }
+        let Ok(mark) = u32::try_from(self.places.len()) else {
+            return NOWHERE;
+        };
+        Arc::make_mut(&mut self.places).push(Place {
+            file: self.file_number,
+            line,
+            variable: name.to_vec(),
+        });
+        mark.saturating_add(FIRST_PLACE)
     }
 
     /// Marks a variable as touched by something that is not followed.
@@ -165,4 +224,9 @@ impl State {
             }
         }
     }
+}
+
+/// The place that a mark stands for.
+pub(super) fn place_of(places: &[Place], mark: u32) -> Option<&Place> {
+    places.get(mark.checked_sub(FIRST_PLACE)? as usize)
 }

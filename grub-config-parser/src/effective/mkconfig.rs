@@ -1,0 +1,164 @@
+//! What `grub-mkconfig` has copied from shell variables into `grub.cfg`.
+//!
+//! `10_linux` writes `ro $GRUB_CMDLINE_LINUX $GRUB_CMDLINE_LINUX_DEFAULT` for an entry, and
+//! `ro $GRUB_CMDLINE_LINUX_RECOVERY $GRUB_CMDLINE_LINUX` for a recovery entry, byte for byte. So the text
+//! is looked for as a whole, and only between the marks of that script.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::Chain;
+use crate::cfg::{Entry, Script};
+use crate::defaults::{Evaluation, Variable};
+use crate::origin::Piece;
+
+/// Text of shell variables, put together, with the place of each byte.
+#[derive(Debug, Clone, Default)]
+struct Joined {
+    text: Vec<u8>,
+    pieces: Vec<Piece>,
+}
+
+impl Joined {
+    /// Adds a value; false if it is not known.
+    fn push(&mut self, variable: Option<&Variable>) -> bool {
+        let Some(variable) = variable else {
+            return true;
+        };
+        let Some(value) = &variable.value else {
+            return false;
+        };
+        let start = self.text.len();
+        self.text.extend_from_slice(value.as_bytes());
+        let moved = |range: &Range<usize>| range.start + start..range.end + start;
+        self.pieces
+            .extend(variable.pieces.iter().map(|piece| Piece {
+                range: moved(&piece.range),
+                origin: piece.origin.clone(),
+            }));
+        true
+    }
+}
+
+/// What the generator writes, and where in the file it does.
+#[derive(Debug)]
+pub(super) struct Generated {
+    normal: Option<Joined>,
+    recovery: Option<Joined>,
+    sections: Vec<Range<usize>>,
+}
+
+/// The place of copied text in the file.
+pub(super) struct Copied<'a> {
+    joined: &'a Joined,
+    /// Where the file has `joined.text[skip..]`.
+    range: Range<usize>,
+    skip: usize,
+}
+
+impl Generated {
+    pub(super) fn new(script: &Script, defaults: &Evaluation) -> Self {
+        // A run that stops has not made this file.
+        let usable = defaults.aborts.is_none();
+        let join = |names: [&str; 2]| {
+            let mut joined = Joined::default();
+            for (i, name) in names.into_iter().enumerate() {
+                if i > 0 {
+                    joined.text.push(b' ');
+                }
+                if !joined.push(defaults.vars.get(name)) {
+                    return None;
+                }
+            }
+            Some(joined).filter(|_| usable)
+        };
+        Self {
+            normal: join(["GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"]),
+            // Where the word for recovery comes from is the distribution's affair.
+            recovery: join(["", "GRUB_CMDLINE_LINUX"]),
+            sections: sections(script.source()),
+        }
+    }
+
+    /// Where the arguments of this entry were copied from, if they were and still are the same.
+    pub(super) fn copied(&self, script: &Script, entry: &Entry) -> Option<Copied<'_>> {
+        let span = entry.linux_line.as_ref()?.args_span.clone();
+        let inside = |section: &Range<usize>| section.contains(&span.start);
+        self.sections.iter().find(|section| inside(section))?;
+        let recovery = entry.id.contains("-recovery-") || entry.title.contains("recovery mode");
+        let joined = if recovery {
+            self.recovery.as_ref()?
+        } else {
+            self.normal.as_ref()?
+        };
+        let wanted = joined.text.trim_ascii();
+        let skip = joined.text.len() - joined.text.trim_ascii_start().len();
+        let text = script.source().get(span.clone())?;
+        let at = last_words(text, wanted)?;
+        let start = span.start + at;
+        Some(Copied {
+            joined,
+            range: start..start + wanted.len(),
+            skip,
+        })
+    }
+}
+
+impl Copied<'_> {
+    /// Adds the places that the text in this range of the file was copied from.
+    pub(super) fn add(&self, range: &Range<usize>, chain: &mut Chain) {
+        if range.start >= self.range.end || range.end <= self.range.start {
+            return;
+        }
+        let place = |at: usize| at.clamp(self.range.start, self.range.end) - self.range.start;
+        let wanted = place(range.start) + self.skip..place(range.end) + self.skip;
+        let mut covered = wanted.start;
+        for piece in &self.joined.pieces {
+            let own = &piece.range;
+            if own.start < wanted.end && wanted.start < own.end {
+                chain.step(piece.origin.clone());
+                if own.start <= covered {
+                    covered = covered.max(own.end);
+                }
+            }
+        }
+        if covered < wanted.end {
+            chain.step(None);
+        }
+    }
+}
+
+/// The parts of the file that the Linux generator has written.
+fn sections(source: &[u8]) -> Vec<Range<usize>> {
+    let mut sections = Vec::new();
+    let mut open = None;
+    let mut at = 0;
+    for line in source.split_inclusive(|byte| *byte == b'\n') {
+        if let Some(rest) = line.strip_prefix(b"### BEGIN ") {
+            let path = rest.split(|byte| *byte == b' ').next().unwrap_or(rest);
+            let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+            open = name.starts_with(b"10_linux").then_some(at);
+        } else if line.starts_with(b"### END ")
+            && let Some(start) = open.take()
+        {
+            sections.push(start..at);
+        }
+        at += line.len();
+    }
+    sections
+}
+
+/// The last place where `text` has `wanted` as whole words.
+fn last_words(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    if wanted.is_empty() {
+        return None;
+    }
+    let blank = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_whitespace);
+    let at = (0..=text.len().checked_sub(wanted.len())?).rev();
+    at.into_iter().find(|at| {
+        let before = at.checked_sub(1).and_then(|before| text.get(before));
+        text.get(*at..).is_some_and(|rest| rest.starts_with(wanted))
+            && blank(before)
+            && blank(text.get(at + wanted.len()))
+    })
+}

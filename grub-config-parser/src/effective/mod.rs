@@ -1,0 +1,242 @@
+//! The effective command line: the arguments that an entry boots with and, for each, where it is written.
+//!
+//! Nothing is guessed. An argument's [`Argument::origins`] lead from the line that GRUB reads to the lines
+//! that made it so: a `set` in `grub.cfg`, a line of the environment block, an assignment in
+//! `/etc/default/grub` or a drop-in. What cannot be told is left out, and [`Argument::complete`] says so.
+//!
+//! ```
+//! use grub_config_parser::cfg::{Context, Script};
+//! use grub_config_parser::defaults::{Document, File, evaluate};
+//! use grub_config_parser::effective::{Sources, Tracer};
+//! let grub = Document::parse(b"GRUB_CMDLINE_LINUX_DEFAULT=quiet\n");
+//! let gpu = Document::parse(b"GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT iommu=pt\"\n");
+//! let defaults = evaluate(&[
+//!     File { name: "default/grub", doc: &grub },
+//!     File { name: "default/grub.d/gpu.cfg", doc: &gpu },
+//! ]);
+//! let text = [
+//!     "### BEGIN /etc/grub.d/10_linux ###",
+//!     "menuentry A { linux /k root=/dev/sda1 ro  quiet iommu=pt; }",
+//!     "### END /etc/grub.d/10_linux ###",
+//! ];
+//! let script = Script::parse(text.join("\n").as_bytes())?;
+//! let tracer = Tracer::new(&Sources {
+//!     grub_cfg: Some(("grub.cfg", &script)),
+//!     defaults: Some(&defaults),
+//!     ..Sources::default()
+//! });
+//! let menu = script.menu(&Context::default());
+//! let arguments = tracer.menu_entry(&menu.entries[0]);
+//! let shown: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+//! assert_eq!(shown[0], "root=/dev/sda1  grub.cfg:2");
+//! assert_eq!(shown[2], "quiet  grub.cfg:2 < default/grub:1 (GRUB_CMDLINE_LINUX_DEFAULT)");
+//! assert_eq!(shown[3], "iommu=pt  grub.cfg:2 < default/grub.d/gpu.cfg:1 (GRUB_CMDLINE_LINUX_DEFAULT)");
+//! # Ok::<(), grub_config_parser::cfg::SyntaxError>(())
+//! ```
+
+mod mkconfig;
+mod variables;
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use crate::bls::{self, Snippet};
+use crate::cfg::{self, Came, LineTrace, Script};
+use crate::cmdline::{Arg, arg_ranges};
+use crate::defaults::Evaluation;
+use crate::grubenv::EnvBlock;
+use crate::origin::Origin;
+
+use mkconfig::Generated;
+pub use variables::Variables;
+
+/// One argument that an entry boots with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Argument {
+    /// The argument.
+    pub arg: Arg,
+    /// Where it is written: first the line that GRUB reads for the entry, then what that line takes its
+    /// text from. An argument that is put together from several places has them all.
+    pub origins: Vec<Origin>,
+    /// True if every byte of it is accounted for. False where something came by a way that is not
+    /// followed: a function's parameter, `eval`, a variable that nothing known has set.
+    pub complete: bool,
+}
+
+impl Argument {
+    /// The place to change: the last of the origins, if the way to it is known.
+    pub fn written(&self) -> Option<&Origin> {
+        self.origins.last().filter(|_| self.complete)
+    }
+}
+
+impl fmt::Display for Argument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}  ", self.arg)?;
+        for (i, origin) in self.origins.iter().enumerate() {
+            write!(f, "{}{origin}", if i > 0 { " < " } else { "" })?;
+        }
+        match (self.complete, self.origins.is_empty()) {
+            (true, _) => Ok(()),
+            (false, true) => f.write_str("unknown"),
+            (false, false) => f.write_str(" < unknown"),
+        }
+    }
+}
+
+/// The files that are known, each with the name that shall be shown. All are optional: what is not given
+/// is not told.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sources<'a> {
+    /// `grub.cfg`.
+    pub grub_cfg: Option<(&'a str, &'a Script)>,
+    /// The environment block.
+    pub grubenv: Option<(&'a str, &'a EnvBlock)>,
+    /// What `grub-mkconfig` gets from `/etc/default/grub` and its drop-ins.
+    pub defaults: Option<&'a Evaluation>,
+}
+
+/// Tells where arguments come from.
+#[derive(Debug)]
+pub struct Tracer<'a> {
+    sources: Sources<'a>,
+    generated: Option<Generated>,
+}
+
+impl<'a> Tracer<'a> {
+    /// Looks once through the files.
+    pub fn new(sources: &Sources<'a>) -> Self {
+        let generated = match (sources.grub_cfg, sources.defaults) {
+            (Some((_, script)), Some(defaults)) => Some(Generated::new(script, defaults)),
+            _ => None,
+        };
+        Self {
+            sources: *sources,
+            generated,
+        }
+    }
+
+    /// The arguments of a `grub.cfg` entry, in order: the same as its `cmdline`. The entry must come
+    /// from the script that was given.
+    pub fn menu_entry(&self, entry: &cfg::Entry) -> Vec<Argument> {
+        let copied = match (&self.generated, self.sources.grub_cfg) {
+            (Some(generated), Some((_, script))) => generated.copied(script, entry),
+            _ => None,
+        };
+        let line = entry.trace.line;
+        let own = line.and_then(|line| Some(Origin::new(self.sources.grub_cfg?.0, line, None)));
+        let origin = |came: &Came, into: &mut Chain| match came {
+            Came::Text(range) => {
+                // Text that the generator has put there itself has no other place.
+                if let Some(copied) = &copied {
+                    copied.add(range, into);
+                }
+            }
+            Came::Variable { name, at } => into.step(self.set_at(name, *at)),
+            Came::Unknown => into.step(None),
+        };
+        arguments(&entry.raw, &entry.trace, |came, chain| {
+            chain.first(own.clone());
+            origin(came, chain);
+        })
+    }
+
+    /// The arguments of an entry of [`bls::menu`], in order. `file` is the entry's own file and `name` how
+    /// it shall be shown; `variables` are those that the menu was made with.
+    pub fn bls_entry(
+        &self,
+        entry: &bls::Entry,
+        file: &Snippet,
+        name: &str,
+        variables: &Variables,
+    ) -> Vec<Argument> {
+        let key = |key: &str| Some(Origin::new(name, file.line(key)?, None));
+        arguments(&entry.raw, &entry.trace, |came, chain| match came {
+            // What the entry's script has: the path, a blank, the options.
+            Came::Text(range) => match entry.options(range) {
+                Some(pieces) => {
+                    for piece in pieces {
+                        match piece {
+                            bls::Piece::Text => chain.first(key("options")),
+                            bls::Piece::Variable { name, default } => {
+                                chain.first(if default { None } else { key("options") });
+                                chain.step(variables.origin(&name));
+                            }
+                        }
+                    }
+                }
+                None => chain.first(key("linux")),
+            },
+            Came::Variable { name, .. } => {
+                chain.first(key("options"));
+                chain.step(variables.origin(name));
+            }
+            Came::Unknown => {
+                chain.first(key("options"));
+                chain.step(None);
+            }
+        })
+    }
+
+    fn set_at(&self, name: &str, at: cfg::SetAt) -> Option<Origin> {
+        match at {
+            cfg::SetAt::Line(line) => Some(Origin::new(self.sources.grub_cfg?.0, line, Some(name))),
+            cfg::SetAt::Env => {
+                let (file, block) = self.sources.grubenv?;
+                Some(Origin::new(file, block.line(name)?, Some(name)))
+            }
+            cfg::SetAt::Unknown => None,
+        }
+    }
+}
+
+/// The origins of one argument, as they are put together.
+#[derive(Default)]
+struct Chain {
+    origins: Vec<Origin>,
+    incomplete: bool,
+}
+
+impl Chain {
+    /// The line that GRUB reads; nothing is lost where there is none but other origins follow.
+    fn first(&mut self, origin: Option<Origin>) {
+        if let Some(origin) = origin
+            && !self.origins.contains(&origin)
+        {
+            self.origins.push(origin);
+        }
+    }
+
+    /// One more place; `None` is a way that is not followed.
+    fn step(&mut self, origin: Option<Origin>) {
+        self.incomplete |= origin.is_none();
+        self.first(origin);
+    }
+}
+
+/// Splits a line as the kernel does and asks for each argument where its pieces come from.
+fn arguments(
+    raw: &str,
+    trace: &LineTrace,
+    mut origin: impl FnMut(&Came, &mut Chain),
+) -> Vec<Argument> {
+    let argument = |range: Range<usize>| {
+        let mut chain = Chain::default();
+        match trace.of(&range) {
+            Some(came) => {
+                for came in came {
+                    origin(came, &mut chain);
+                }
+            }
+            None => chain.incomplete = true,
+        }
+        Argument {
+            arg: Arg::new(raw.get(range).unwrap_or("")),
+            complete: !chain.incomplete && !chain.origins.is_empty(),
+            origins: chain.origins,
+        }
+    };
+    arg_ranges(raw).into_iter().map(argument).collect()
+}
