@@ -277,7 +277,7 @@ fn a_default_that_depends_on_an_unknown_order_is_refused() {
 }
 
 #[test]
-fn an_environment_block_without_room_undoes_everything() {
+fn an_environment_block_without_room_is_told_before_anything_is_written() {
     // kernelopts has no room for two arguments more.
     let node = node(Family::El8);
     let path = "boot/grub2/grubenv";
@@ -289,8 +289,11 @@ fn an_environment_block_without_room_undoes_everything() {
         path,
         format!("{text}{}", "#".repeat(1024 - text.len())).as_bytes(),
     );
+    node.reboot(Reboot::default());
     let before = fingerprint(node.path());
-    let apply = node.json(&["apply", "--reboot"], 5);
-    assert_eq!(apply["status"]["state"], "ROLLED_BACK", "{apply:#}");
+    let apply = node.json(&["apply", "--reboot"], 9);
+    let refusal = &apply["refusals"][0];
+    assert_eq!(refusal["id"], "boot.grubenv-full", "{apply:#}");
+    assert!(refusal["message"].as_str().unwrap().contains("bytes more"));
     assert_eq!(fingerprint(node.path()), before);
 }

@@ -106,7 +106,8 @@ impl Boot {
             let entry = menu.entries.into_iter().nth(menu.default?)?;
             Some(entry.id)
         };
-        id(EntryOrder::FileVersion) == id(EntryOrder::Rpm)
+        let own = id(EntryOrder::FileVersion);
+        own == id(EntryOrder::Rpm) && own == id(EntryOrder::RpmVersion)
     }
 }
 
@@ -118,6 +119,8 @@ pub enum EntryOrder {
     FileVersion,
     /// Red Hat's: name, version and release.
     Rpm,
+    /// EL 8's: the `version` keys first.
+    RpmVersion,
 }
 
 impl EntryOrder {
@@ -127,6 +130,7 @@ impl EntryOrder {
         match self {
             Self::FileVersion => bls::Order::FileVerCmp,
             Self::Rpm => bls::Order::Rpm,
+            Self::RpmVersion => bls::Order::RpmVersion,
         }
     }
 }
@@ -155,7 +159,7 @@ fn menu_in(bytes: &[u8], boot: &Boot, order: EntryOrder) -> Result<cfg::Menu, cf
     Ok(cfg::Script::parse(bytes)?.menu(&cfg::Context {
         env,
         env_present: boot.files.grubenv.is_some(),
-        ids_first: order == EntryOrder::Rpm,
+        ids_first: order != EntryOrder::FileVersion,
         bls: Some(cfg::Bls {
             files: files.collect(),
             order: order.order(),
@@ -230,7 +234,7 @@ pub(super) fn boot(root: &Root, os: Option<&Os>) -> Boot {
     Boot {
         loader: loader(root, dir.as_deref()),
         mount: mount_of(root, dir.as_deref().unwrap_or("/boot")),
-        entry_order: entry_order(&files, os),
+        entry_order: entry_order(root, dir.as_deref(), &files),
         grub_dir: dir,
         reads_drop_ins,
         grubenv,
@@ -305,24 +309,40 @@ fn reads_drop_ins(root: &Root, mkconfig: &Fact<String>, os: Option<&Os>) -> bool
     }
 }
 
-fn entry_order(files: &BootFiles, os: Option<&Os>) -> Fact<EntryOrder> {
+fn entry_order(root: &Root, dir: Option<&str>, files: &BootFiles) -> Fact<EntryOrder> {
     if files.entries.is_empty() {
         return Fact::absent(ENTRIES);
     }
     let from = "/etc/os-release";
-    let Some(os) = os else {
-        return Fact::unknown(from, "it is not known which distribution's GRUB this is");
+    let read = || -> Result<Option<bls::Order>, SysError> {
+        let os_release = match root.read_if_there(from)? {
+            Some(bytes) => bytes,
+            None => root
+                .read_if_there("/usr/lib/os-release")?
+                .unwrap_or_default(),
+        };
+        let mut modules = Vec::new();
+        for platform in ["x86_64-efi", "i386-pc", "arm64-efi"] {
+            let dir = format!("{}/{platform}", dir.unwrap_or("/boot/grub"));
+            modules.extend(root.list(&dir)?.into_iter().map(|entry| entry.name));
+        }
+        let names: Vec<&str> = modules.iter().map(String::as_str).collect();
+        let evidence = bls::Evidence {
+            os_release: &os_release,
+            modules: &names,
+            ..bls::Evidence::default()
+        };
+        Ok(evidence.order())
     };
-    if ["rhel", "fedora", "centos"].iter().any(|id| os.is_like(id)) {
-        Fact::known(EntryOrder::Rpm, from)
-    } else if ["debian", "ubuntu", "arch"].iter().any(|id| os.is_like(id)) {
-        Fact::known(EntryOrder::FileVersion, from)
-    } else {
-        let why = format!(
-            "it is not known how the GRUB of {} orders its entries",
-            os.id
-        );
-        Fact::unknown(from, why)
+    match read() {
+        Ok(Some(bls::Order::FileVerCmp)) => Fact::known(EntryOrder::FileVersion, from),
+        Ok(Some(bls::Order::Rpm)) => Fact::known(EntryOrder::Rpm, from),
+        Ok(Some(bls::Order::RpmVersion)) => Fact::known(EntryOrder::RpmVersion, from),
+        Ok(None) => Fact::unknown(
+            from,
+            "it is not known how the installed GRUB orders its entries",
+        ),
+        Err(e) => Fact::unknown(from, e.to_string()),
     }
 }
 

@@ -6,7 +6,9 @@
 //! grub2-mkconfig writes the options of all entries anew from `/etc/default/grub`.
 
 use grub_config_parser::bls::Snippet;
-use grub_config_parser::cmdline::{Arg, CommandLine};
+use grub_config_parser::cmdline::{Arg, CommandLine, Edit};
+use grub_config_parser::grubenv::EnvBlock;
+use grub_config_parser::kernel_cmdline::KernelCmdline;
 
 use super::Input;
 use super::cmdline::{Edits, dropped};
@@ -39,7 +41,8 @@ pub(super) fn changes(
     let boot = &input.facts.boot;
     let default = default_file(boot);
     let gone = dropped(input, edits);
-    let new_line = |old: &CommandLine| edits.apply(&less(&cleaned(old), &gone));
+    let set: Vec<Arg> = edits.set.iter().map(|arg| Arg::new(arg)).collect();
+    let edits = all_edits(edits, &set, &gone);
     let mut changes = Changes::default();
     let mut last = None;
     let mut by_variable = false;
@@ -52,16 +55,14 @@ pub(super) fn changes(
         if is_rescue(path) && default != Some(at) {
             continue;
         }
-        let old = CommandLine::parse(options);
-        if names(&old, KERNELOPTS) {
+        if names(&CommandLine::parse(options), KERNELOPTS) {
             by_variable = true;
             continue;
         }
-        let new = new_line(&old);
-        if new == old {
+        let edited = edited_entry(&snippet, &edits).map_err(|why| uneditable(path, &why))?;
+        if edited == *bytes {
             continue;
         }
-        let edited = snippet.with_value("options", &new.to_string()).to_bytes();
         let change = (path.clone(), Some(bytes.clone()), Some(edited));
         if default == Some(at) {
             last = Some(change);
@@ -70,28 +71,62 @@ pub(super) fn changes(
         }
     }
     if by_variable {
-        let old = boot.grubenv.get().and_then(|env| env.get(KERNELOPTS));
-        let Some(old) = old else {
-            return Err(refusal(
-                "boot.kernelopts-missing",
-                "boot entries take their arguments from `kernelopts`, and grubenv does not have it"
-                    .to_owned(),
-                "run `grub2-mkconfig -o /etc/grub2.cfg`, which writes it",
-            ));
-        };
-        let new = new_line(&CommandLine::parse(old)).to_string();
-        if new != *old {
-            changes.env = Some((KERNELOPTS.to_owned(), old.clone(), new));
-        }
+        changes.env = variable(boot, &edits)?;
     }
-    changes
-        .files
-        .extend(kernel_cmdline(boot, by_variable, target, &new_line));
+    let new_kernels = kernel_cmdline(boot, by_variable, target, &edits)?;
+    changes.files.extend(new_kernels);
     changes.files.extend(last);
     if input.committing.is_none() {
         judge(boot, &changes, target)?;
     }
     Ok(changes)
+}
+
+fn all_edits<'e>(edits: &'e Edits, set: &'e [Arg], gone: &'e [Arg]) -> Vec<Edit<'e>> {
+    let remove = edits.remove.iter().map(String::as_str);
+    remove
+        .chain(gone.iter().map(Arg::raw))
+        .map(Edit::Remove)
+        .chain(set.iter().map(Edit::Set))
+        .collect()
+}
+
+fn edited_entry(snippet: &Snippet, edits: &[Edit<'_>]) -> Result<Vec<u8>, String> {
+    let mut snippet = cleaned(snippet);
+    for edit in edits {
+        let edited = snippet.edit_options(edit).map_err(|e| e.to_string())?;
+        snippet = edited.unwrap_or(snippet);
+    }
+    Ok(snippet.to_bytes())
+}
+
+/// EL 8's variable, its value now and to be.
+fn variable(boot: &Boot, edits: &[Edit<'_>]) -> Result<Option<(String, String, String)>, Refusal> {
+    let block = boot.files.grubenv.as_deref();
+    let block = block.and_then(|bytes| EnvBlock::parse(bytes).ok());
+    let found = block.and_then(|block| Some((block.get(KERNELOPTS)?, block)));
+    let Some((old, mut block)) = found else {
+        return Err(refusal(
+            "boot.kernelopts-missing",
+            "boot entries take their arguments from `kernelopts`, and grubenv does not have it"
+                .to_owned(),
+            "run `grub2-mkconfig -o /etc/grub2.cfg`, which writes it",
+        ));
+    };
+    for edit in edits {
+        if let Err(e) = block.edit_argument(KERNELOPTS, edit) {
+            let room = e.missing().map_or(String::new(), |bytes| {
+                format!(": {bytes} bytes more than there are")
+            });
+            return Err(refusal(
+                "boot.grubenv-full",
+                format!("`kernelopts` in grubenv cannot take the policy's arguments: {e}{room}"),
+                "take variables that are not needed out of it: `grub2-editenv list`, `grub2-editenv - unset NAME`",
+            ));
+        }
+    }
+    let new = block.get(KERNELOPTS).unwrap_or_default();
+    Ok((new != old).then(|| (KERNELOPTS.to_owned(), old, new)))
 }
 
 /// What kernel-install gives to kernels to come. Without a file it would copy the running kernel's
@@ -100,27 +135,38 @@ fn kernel_cmdline(
     boot: &Boot,
     by_variable: bool,
     target: &CommandLine,
-    new_line: &dyn Fn(&CommandLine) -> CommandLine,
-) -> Option<Change> {
+    edits: &[Edit<'_>],
+) -> Result<Option<Change>, Refusal> {
     let [own, _] = KERNEL_CMDLINE;
     let Some((path, bytes)) = &boot.files.kernel_cmdline else {
         // EL 8's new entries refer to the variable.
         let text = format!("{target}\n").into_bytes();
-        return (!by_variable).then(|| (own.to_owned(), None, Some(text)));
+        return Ok((!by_variable).then(|| (own.to_owned(), None, Some(text))));
     };
-    let text = String::from_utf8_lossy(bytes);
-    let old = CommandLine::parse(&text);
-    let new = new_line(&old);
-    if new == old {
-        return None;
+    let uneditable = |e: &dyn std::fmt::Display| uneditable(path, &e.to_string());
+    let mut file = KernelCmdline::parse(bytes).map_err(|e| uneditable(&e))?;
+    for edit in edits {
+        let edited = file.edit(edit).map_err(|e| uneditable(&e))?;
+        file = edited.unwrap_or(file);
     }
-    let end = if text.ends_with('\n') { "\n" } else { "" };
+    if file.as_bytes() == bytes {
+        return Ok(None);
+    }
+    // The vendor's file is not ours to write: the administrator's comes first.
     let before = (path == own).then(|| bytes.clone());
-    Some((
+    Ok(Some((
         own.to_owned(),
         before,
-        Some(format!("{new}{end}").into_bytes()),
-    ))
+        Some(file.as_bytes().to_vec()),
+    )))
+}
+
+fn uneditable(path: &str, why: &str) -> Refusal {
+    refusal(
+        "boot.entry-uneditable",
+        format!("{path}: {why}"),
+        "correct the file, then run the command again",
+    )
 }
 
 /// Whether GRUB would boot the target by default if all were written.
@@ -162,27 +208,22 @@ fn judge(boot: &Boot, changes: &Changes, target: &CommandLine) -> Result<(), Ref
 }
 
 /// An entry file less these arguments and less what a trial adds, for a kernel that was installed
-/// meanwhile; `None` when it has none of them.
+/// meanwhile; `None` when it has none of them, or cannot be edited.
 pub(crate) fn entry_without(bytes: &[u8], args: &[Arg]) -> Option<Vec<u8>> {
     let snippet = Snippet::parse("", bytes);
-    let old = CommandLine::parse(snippet.value("options")?);
-    let new = less(&cleaned(&old), args);
-    (new != old).then(|| snippet.with_value("options", &new.to_string()).to_bytes())
+    let edits: Vec<Edit<'_>> = args.iter().map(|arg| Edit::Remove(arg.raw())).collect();
+    let edited = edited_entry(&snippet, &edits).ok()?;
+    (edited != bytes).then_some(edited)
 }
 
-/// The line less what a trial adds: a kernel that is installed in a trial boot may have copied it.
-fn cleaned(line: &CommandLine) -> CommandLine {
+/// The entry less what a trial adds: a kernel that is installed in a trial boot may have copied it.
+fn cleaned(snippet: &Snippet) -> Snippet {
+    let line = CommandLine::parse(snippet.value("options").unwrap_or_default());
     if line.last(MARKER).is_some() {
-        without_extras(line)
+        snippet.with_value("options", &without_extras(&line).to_string())
     } else {
-        line.clone()
+        snippet.clone()
     }
-}
-
-fn less(line: &CommandLine, args: &[Arg]) -> CommandLine {
-    args.iter().fold(line.clone(), |line, arg| {
-        super::default_files::without_one(&line, arg)
-    })
 }
 
 /// Whether `$name` is one of the words.
