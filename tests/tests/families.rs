@@ -297,3 +297,86 @@ fn an_environment_block_without_room_is_told_before_anything_is_written() {
     assert!(refusal["message"].as_str().unwrap().contains("bytes more"));
     assert_eq!(fingerprint(node.path()), before);
 }
+
+/// For each argument of the default entry where it is written, the last place first.
+fn written(node: &Node) -> Vec<(String, String)> {
+    let cmdline = node.json(&["cmdline"], 0);
+    let entries = cmdline["entries"].as_array().unwrap();
+    let default = entries.iter().find(|e| e["default"] == true).unwrap();
+    let arguments = default["arguments"].as_array().unwrap();
+    let one = |argument: &serde_json::Value| {
+        assert_eq!(argument["complete"], true, "{argument:#}");
+        let last = argument["from"].as_array().unwrap().last().unwrap();
+        let place = format!("{}:{}", last["file"].as_str().unwrap(), last["line"]);
+        (argument["arg"].as_str().unwrap().to_owned(), place)
+    };
+    arguments.iter().map(one).collect()
+}
+
+#[test]
+fn each_argument_is_told_with_the_line_that_has_it() {
+    for family in ALL {
+        let node = node(family);
+        node.json(&["apply", "--reboot"], 8);
+        node.reboot(Reboot::default());
+        node.reboot(Reboot::default());
+        let written = written(&node);
+        let args: Vec<&str> = written.iter().map(|(arg, _)| arg.as_str()).collect();
+        let line = node.cmdline();
+        let running: Vec<&str> = line.split_whitespace().skip(1).collect();
+        assert_eq!(args, running, "{family:?}");
+        // The file has the argument in that very line.
+        for (arg, place) in &written {
+            let (file, number) = place.rsplit_once(':').unwrap();
+            let text =
+                String::from_utf8_lossy(&node.read(file.trim_start_matches('/'))).into_owned();
+            let line = text
+                .lines()
+                .nth(number.parse::<usize>().unwrap() - 1)
+                .unwrap();
+            assert!(line.contains(arg), "{family:?}: {arg} {place}: {line}");
+        }
+        let place = &written.iter().find(|(arg, _)| arg == "iommu=pt").unwrap().1;
+        let file = match family {
+            Family::Debian => "/etc/default/grub.d/99-gdr-agent.cfg",
+            Family::El8 => "/boot/grub2/grubenv",
+            Family::El8Efi => "/boot/efi/EFI/redhat/grubenv",
+            Family::El9 | Family::Fedora => "/boot/loader/entries/",
+            Family::Suse => "/etc/default/grub",
+        };
+        assert!(place.starts_with(file), "{family:?}: {place}");
+    }
+}
+
+#[test]
+fn an_argument_that_a_later_one_overrides_is_told() {
+    let node = node(Family::Debian);
+    node.write(
+        "etc/default/grub.d/50-cloudimg-settings.cfg",
+        b"GRUB_CMDLINE_LINUX_DEFAULT=\"iommu=off iommu=pt\"\n",
+    );
+    let tree = Tree::new(node.path());
+    gdr_tests::node::regenerate(&tree, None).unwrap();
+    let cmdline = node.json(&["cmdline"], 0);
+    let entries = cmdline["entries"].as_array().unwrap();
+    let default = entries.iter().find(|e| e["default"] == true).unwrap();
+    let effect = |arg: &str| {
+        let arguments = default["arguments"].as_array().unwrap();
+        let found = arguments.iter().find(|a| a["arg"] == arg).unwrap();
+        found["effect"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(effect("iommu=off"), "overridden");
+    assert_eq!(effect("iommu=pt"), "counts");
+    assert_eq!(effect("console=tty0"), "adds");
+    let last = |arg: &str| {
+        written(&node)
+            .into_iter()
+            .find(|(a, _)| a == arg)
+            .unwrap()
+            .1
+    };
+    assert_eq!(
+        last("iommu=pt"),
+        "/etc/default/grub.d/50-cloudimg-settings.cfg:1"
+    );
+}

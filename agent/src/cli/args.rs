@@ -76,8 +76,12 @@ pub enum Verb {
     /// Show, clear or put back the ACS bits of the ports on GPU-NIC paths.
     #[command(subcommand)]
     Acs(super::acs::Verb),
-    /// Print for each boot entry the arguments that it will boot with.
-    Cmdline,
+    /// Print for each boot entry the arguments that it will boot with, and where each is written.
+    #[command(after_help = "Examples:
+  gdr-agent cmdline                 the running line, and the entry that boots by default
+  gdr-agent cmdline --all           every entry
+  gdr-agent cmdline --format json | jq '.entries[] | select(.default).arguments'")]
+    Cmdline(super::cmdline::Args),
     /// Print the JSON schemas of all JSON output.
     Schema {
         /// One output only, such as `plan`.

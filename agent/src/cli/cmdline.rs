@@ -6,8 +6,17 @@ use serde::Serialize;
 
 use super::output::{paint, style};
 use super::{CliError, Context, Exit};
+use crate::effective::{self, Argument};
 use crate::facts::Facts;
 use crate::plan::printable;
+
+/// What to show.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Show every boot entry, not only the one that boots by default.
+    #[arg(long)]
+    all: bool,
+}
 
 /// The JSON of `cmdline`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -18,6 +27,8 @@ pub(super) struct Output {
     running: Option<Line>,
     /// The entries of the boot menu.
     entries: Vec<Entry>,
+    /// Whether it is certain which entry boots by default.
+    default_certain: bool,
 }
 
 /// A kernel command line.
@@ -44,11 +55,13 @@ struct Entry {
     raw: String,
     /// The arguments.
     args: Vec<String>,
+    /// The same, each with where it is written and what it does.
+    arguments: Vec<Argument>,
     /// Whether it boots by itself.
     default: bool,
 }
 
-pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
+pub(super) fn run(context: &Context, which: &Args) -> Result<Exit, CliError> {
     let facts = Facts::read(&context.root);
     if let Some(why) = &facts.running.cmdline.unknown {
         return Err(CliError::new(Exit::Internal, "unreadable", why.clone()));
@@ -60,33 +73,32 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
         raw: raw.clone(),
         args: args(&CommandLine::parse(raw)),
     });
-    let source = facts.boot.in_grub_dir("grub.cfg").unwrap_or_default();
-    let entries = match facts.boot.menu() {
-        None => Vec::new(),
-        Some(Err(e)) => {
-            let message = format!("{source}: line {}: {}", e.line, e.message);
-            return Err(CliError::new(Exit::Internal, "menu", message).help("run `update-grub`"));
-        }
-        Some(Ok(menu)) => {
-            let default = menu.default;
-            let entry = |(at, e): (usize, grub_config_parser::cfg::Entry)| Entry {
-                args: args(&e.cmdline),
-                raw: e.raw,
-                id: e.id,
-                title: e.title,
-                kernel: e.kernel,
-                source: source.clone(),
-                default: default == Some(at),
-            };
-            menu.entries.into_iter().enumerate().map(entry).collect()
-        }
-    };
+    let entries = effective::entries(&facts.boot)
+        .map_err(|why| CliError::new(Exit::Internal, "menu", why).help("run `update-grub`"))?;
+    let entries = entries.into_iter().map(
+        |effective::Entry {
+             entry,
+             source,
+             arguments,
+             default,
+         }| Entry {
+            args: args(&entry.cmdline),
+            raw: entry.raw,
+            id: entry.id,
+            title: entry.title,
+            kernel: entry.kernel,
+            source,
+            arguments,
+            default,
+        },
+    );
     let output = Output {
         schema: "gdr-agent/cmdline/v1",
         running,
-        entries,
+        entries: entries.collect(),
+        default_certain: facts.boot.default_is_certain(),
     };
-    context.out.result(&output, || text(&output))?;
+    context.out.result(&output, || text(&output, which.all))?;
     Ok(Exit::Done)
 }
 
@@ -94,7 +106,7 @@ fn args(line: &CommandLine) -> Vec<String> {
     line.args().iter().map(|a| a.raw().to_owned()).collect()
 }
 
-fn text(output: &Output) -> String {
+fn text(output: &Output, all: bool) -> String {
     let mut text = String::new();
     let safe = |s: &str| printable(s.as_bytes());
     if let Some(line) = &output.running {
@@ -104,31 +116,68 @@ fn text(output: &Output) -> String {
             safe(&line.raw)
         ));
     }
-    for entry in &output.entries {
-        let mark = if entry.default {
-            paint(style::GOOD, " (default)")
-        } else {
-            String::new()
+    let shown = output.entries.iter().filter(|entry| all || entry.default);
+    for entry in shown {
+        let mark = match (entry.default, output.default_certain) {
+            (true, true) => paint(style::GOOD, " (default)"),
+            (true, false) => paint(style::WARN, " (perhaps the default)"),
+            _ => String::new(),
         };
         text.push_str(&format!(
-            "{}{mark}\n",
-            paint(style::BOLD, &safe(&entry.title))
-        ));
-        text.push_str(&format!(
-            "  {} {}\n",
+            "{}{mark}\n  {} {}\n",
+            paint(style::BOLD, &safe(&entry.title)),
             safe(entry.kernel.as_deref().unwrap_or("no kernel")),
-            safe(&entry.raw)
-        ));
-        text.push_str(&format!(
-            "  {}\n",
             paint(
                 style::DIM,
-                &format!("{} from {}", safe(&entry.id), entry.source)
-            )
+                &safe(&format!("{} in {}", entry.id, entry.source))
+            ),
         ));
+        text.push_str(&lines(entry));
     }
-    if output.entries.is_empty() {
-        text.push_str("no boot entry was found\n");
+    let more = output.entries.len() - output.entries.iter().filter(|e| all || e.default).count();
+    match (output.entries.is_empty(), more) {
+        (true, _) => text.push_str("no boot entry was found\n"),
+        (_, 0) => {}
+        (_, more) => text.push_str(&paint(
+            style::DIM,
+            &format!("{more} more boot entries: --all shows them\n"),
+        )),
+    }
+    text
+}
+
+/// An argument a line, beside it where it is written; the entry's own file is not named again.
+fn lines(entry: &Entry) -> String {
+    let arguments = &entry.arguments;
+    let width = |argument: &Argument| printable(argument.arg.as_bytes()).chars().count();
+    let widest = arguments
+        .iter()
+        .map(width)
+        .filter(|w| *w <= 40)
+        .max()
+        .unwrap_or(0);
+    let mut text = String::new();
+    for argument in arguments {
+        let shown = printable(argument.arg.as_bytes());
+        let fill = " ".repeat(widest.saturating_sub(shown.chars().count()));
+        let place = |origin: &effective::Origin| match origin.file == entry.source {
+            true if origin.variable.is_none() => format!("line {}", origin.line),
+            _ => origin.to_string(),
+        };
+        let mut from: Vec<String> = argument.from.iter().map(place).collect();
+        if !argument.complete {
+            from.push("not known".to_owned());
+        }
+        let effect = match argument.effect {
+            effective::Effect::Overridden => paint(style::WARN, "  (a later one counts)"),
+            effective::Effect::ForInit => paint(style::DIM, "  (for init)"),
+            _ => String::new(),
+        };
+        let from = printable(from.join(" < ").as_bytes());
+        text.push_str(&format!(
+            "    {shown}{fill}  {}{effect}\n",
+            paint(style::DIM, &from)
+        ));
     }
     text
 }

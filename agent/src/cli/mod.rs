@@ -88,7 +88,7 @@ fn run(args: Args, out: Out) -> Result<Exit, CliError> {
         Verb::Rollback => rollback::run(&context),
         Verb::Topology => topology::run(&context),
         Verb::Acs(verb) => acs::run(&context, &verb),
-        Verb::Cmdline => cmdline::run(&context),
+        Verb::Cmdline(args) => cmdline::run(&context, &args),
         Verb::Schema { name } => schema::run(&context, name.as_deref()),
         Verb::Boot(verb) => boot::run(&context, verb),
     }

@@ -7,9 +7,7 @@ use super::default_files::{own_args, without_one};
 use super::grub::{self, Base};
 use super::iommu;
 use super::{Input, Plan};
-
-/// The kernel's limit on x86 and Arm (`COMMAND_LINE_SIZE`, arch/*/include/asm/setup.h), less the NUL.
-const MAX_LENGTH: usize = 2047;
+use crate::facts::Arch;
 
 /// What the policy wants of a command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -93,19 +91,24 @@ pub(super) fn plan(input: &Input, modules: &[String], plan: &mut Plan) {
         }
         return;
     }
-    if target.to_string().len() > MAX_LENGTH {
+    if let Some(excess) = target.excess(machine(input)).filter(|bytes| *bytes > 0) {
         plan.refuse(
             "cmdline.too-long",
-            format!(
-                "the command line would have {} bytes, and the kernel reads {MAX_LENGTH}",
-                target.to_string().len()
-            ),
+            format!("the command line would have {excess} bytes more than this kernel reads, and would be cut off silently"),
             "remove arguments that are not needed",
         );
         return;
     }
     known_good_is_proven(input, &base, plan);
     grub::steps(input, &base, &edits, &target, modules, plan);
+}
+
+/// The architecture as `uname -m` says it; where it is not known, the one with the least room.
+fn machine(input: &Input) -> &'static str {
+    match input.facts.arch.get() {
+        Some(Arch::Arm) => "aarch64",
+        _ => "x86_64",
+    }
 }
 
 /// What an earlier policy has added and this one does not name any more goes.
