@@ -8,6 +8,8 @@ use super::Error;
 /// A disk image that no machine writes to: each starts with an overlay of its own.
 #[derive(Debug, Clone)]
 pub struct Image {
+    /// Which Debian, by the name of its suite.
+    pub(crate) suite: &'static str,
     /// The folder that `scripts/vm/build` made: firmware, loader and disk.
     pub(crate) base: PathBuf,
     /// The disk image to put the overlay on, and its format.
@@ -20,10 +22,11 @@ pub(crate) fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/vm")
 }
 
-/// Runs a script of `scripts/vm` to its end.
-fn script(name: &str, args: &[&Path]) -> Result<Output, Error> {
+/// Runs a script of `scripts/vm` to its end, for one of Debian's suites.
+fn script(name: &str, suite: &str, args: &[&Path]) -> Result<Output, Error> {
     let path = scripts().join(name);
     Command::new(&path)
+        .env("GDR_VM_SUITE", suite)
         .args(args)
         .output()
         .map_err(Error::host("run", path))
@@ -40,9 +43,10 @@ impl Image {
     ///
     /// # Errors
     /// The script cannot be run at all.
-    pub fn plain() -> Result<Option<Self>, Error> {
-        let output = script("build", &[Path::new("--print")])?;
+    pub fn plain(suite: &'static str) -> Result<Option<Self>, Error> {
+        let output = script("build", suite, &[Path::new("--print")])?;
         Ok(printed(&output).map(|base| Self {
+            suite,
             disk: base.join("disk.img"),
             base,
             format: "raw",
@@ -54,12 +58,13 @@ impl Image {
     /// # Errors
     /// What `scripts/vm/install` said.
     pub fn with_agent(&self, binary: &Path) -> Result<Self, Error> {
-        let output = script("install", &[binary])?;
+        let output = script("install", self.suite, &[binary])?;
         let disk = printed(&output).ok_or_else(|| Error::Script {
             script: format!("scripts/vm/install {}", binary.display()),
             stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         })?;
         Ok(Self {
+            suite: self.suite,
             base: self.base.clone(),
             disk,
             format: "qcow2",

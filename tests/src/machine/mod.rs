@@ -23,7 +23,7 @@ pub use agent::Answer;
 pub use error::Error;
 pub use image::Image;
 pub use inventory::Inventory;
-pub use need::{agent_image, plain_image};
+pub use need::{SUITE, agent_image, agent_image_of, plain_image};
 pub use random::Random;
 
 use qemu::Qemu;

@@ -11,13 +11,24 @@ use super::{Error, Image};
 /// # Errors
 /// In CI (`CI=true`), whatever is missing.
 pub fn plain_image(name: &str) -> Result<Option<Image>, Error> {
+    image_of(SUITE, name)
+}
+
+/// The Debian that scenarios run on unless they need another.
+pub const SUITE: &str = "trixie";
+
+fn image_of(suite: &'static str, name: &str) -> Result<Option<Image>, Error> {
     let qemu = Command::new("qemu-system-x86_64").arg("--version").output();
     if qemu.is_err() {
         return missing(name, "QEMU is not installed: run scripts/vm/build");
     }
-    match Image::plain()? {
+    match Image::plain(suite)? {
         Some(image) => Ok(Some(image)),
-        None => missing(name, "there is no machine image: run scripts/vm/build"),
+        None => {
+            let why =
+                format!("there is no machine image: run GDR_VM_SUITE={suite} scripts/vm/build");
+            missing(name, &why)
+        }
     }
 }
 
@@ -26,7 +37,15 @@ pub fn plain_image(name: &str) -> Result<Option<Image>, Error> {
 /// # Errors
 /// In CI, whatever is missing; and an agent that cannot be installed, anywhere.
 pub fn agent_image(name: &str) -> Result<Option<Image>, Error> {
-    let Some(image) = plain_image(name)? else {
+    agent_image_of(SUITE, name)
+}
+
+/// The same on another Debian.
+///
+/// # Errors
+/// As [`agent_image`].
+pub fn agent_image_of(suite: &'static str, name: &str) -> Result<Option<Image>, Error> {
+    let Some(image) = image_of(suite, name)? else {
         return Ok(None);
     };
     let Some(binary) = agent_binary() else {

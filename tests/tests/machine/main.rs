@@ -11,6 +11,7 @@ mod denied;
 mod dies;
 mod fails;
 mod good;
+mod grubs;
 mod one_shot;
 mod policy;
 mod power_cut;

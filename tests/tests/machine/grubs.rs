@@ -1,0 +1,133 @@
+//! The same way on the oldest and the newest GRUB that there is: 2.06, and 2.14 with boot entries in
+//! files of their own. After every boot the command line that `gdr-agent cmdline` tells for the default
+//! entry is the one that the kernel was given.
+
+use gdr_tests::machine::{Error, Machine, agent_image_of};
+
+use crate::common::*;
+use crate::policy::{CAN_BE_MET, policy};
+
+/// Every way of quoting that a `linux` line knows.
+const ODD: &str = r#"#!/bin/sh
+exec tail -n +3 $0
+set odd_list="two odd.z=3"
+menuentry 'Odd > one' --class debian --id odd-entry {
+  search --no-floppy --label rootfs --set=root
+  set tail=last
+  linux /boot/vmlinuz-KERNEL root=LABEL=rootfs ro console=ttyS0 no_timer_check odd.a='single quoted' odd.b="double $tail" odd.c=back\ slash odd.d=${odd_list} odd.e="${odd_list}" 'odd.f=$tail' odd.g=\$tail "odd.h=q\"uote" odd.i=a''b odd.j=semi\;colon odd.k=x"y z"w odd.l=hash#tag odd.m=$unset odd.n='it'"'"'s' odd.o=\\ iommu=pt
+  initrd /boot/initrd.img-KERNEL
+}
+"#;
+
+/// Makes boot entries in files of their own the menu, as Fedora has them.
+const ENTRIES: &str = r#"set -e
+mkdir -p /boot/loader/entries
+args=$(sed 's/^BOOT_IMAGE=[^ ]* //; s/ quiet$//' /proc/cmdline)
+for kernel in $(uname -r) 0.1-rescue; do
+  printf 'title Debian (%s)\n# a comment\nversion %s\nlinux /boot/vmlinuz-%s\ninitrd /boot/initrd.img-%s\noptions %s $bls_extra quiet\n' \
+    $kernel $kernel $(uname -r) $(uname -r) "$args" > /boot/loader/entries/debian-$kernel.conf
+done
+chmod -x /etc/grub.d/10_linux
+printf '#!/bin/sh\nexec tail -n +3 $0\nset bls_extra="extra.one extra.two=2"\nsearch --no-floppy --label rootfs --set=root\ninsmod blsuki\nblscfg --path /boot/loader/entries\n' > /etc/grub.d/11_entries
+chmod +x /etc/grub.d/11_entries
+update-grub
+grep -q blscfg /boot/grub/grub.cfg
+"#;
+
+/// What the agent tells of the default entry is what booted.
+fn told_is_booted(machine: &mut Machine) -> Result<(), Error> {
+    let answer = machine.agent("cmdline")?;
+    assert_eq!(answer.status, 0, "{}", answer.stderr);
+    let entries = answer.json["entries"].as_array().unwrap();
+    let default = entries.iter().find(|e| e["default"] == true).unwrap();
+    let line = machine.ok("cat /proc/cmdline")?;
+    let (_image, running) = line.split_once(' ').unwrap();
+    assert_eq!(default["raw"].as_str().unwrap().trim(), running);
+    for argument in default["arguments"].as_array().unwrap() {
+        assert_ne!(argument["from"].as_array().unwrap().len(), 0, "{argument}");
+    }
+    Ok(())
+}
+
+fn whole_way(machine: &mut Machine) -> Result<Vec<String>, Error> {
+    assert_healthy(machine)?;
+    told_is_booted(machine)?;
+    let old_line = cmdline(machine)?;
+    write_policy(machine, &policy("[]", CAN_BE_MET))?;
+    let apply = machine.agent("apply --reboot")?;
+    assert_eq!(apply.status, 8, "{}\n{}", apply.json, apply.stderr);
+    machine.wait_for_boot()?;
+    let trial = cmdline(machine)?;
+    assert!(has(&trial, "gdr.txn"), "{trial:?}");
+    assert_eq!(group_types(machine)?, "identity");
+    wait_for_state(machine, &["COMMITTED", "IDLE"])?;
+    assert_not_armed(machine)?;
+    assert_healthy(machine)?;
+
+    machine.reboot()?;
+    let committed = cmdline(machine)?;
+    let mut wanted = old_line;
+    wanted.extend(["intel_iommu=on".to_owned(), "iommu=pt".to_owned()]);
+    assert_eq!(committed, wanted);
+    told_is_booted(machine)?;
+    let again = machine.agent("apply")?;
+    assert_eq!(
+        (again.status, again.flag("changed")),
+        (0, Some(false)),
+        "{}",
+        again.json
+    );
+    Ok(committed)
+}
+
+fn odd_quoting(machine: &mut Machine) -> Result<(), Error> {
+    let kernel = machine.ok("uname -r")?;
+    machine.put("/etc/grub.d/09_odd", 0o755, &ODD.replace("KERNEL", &kernel))?;
+    machine.put(
+        "/etc/default/grub.d/odd.cfg",
+        0o644,
+        "GRUB_DEFAULT=odd-entry\n",
+    )?;
+    machine.ok("update-grub && sync")?;
+    machine.reboot()?;
+    assert!(machine.ok("cat /proc/cmdline")?.contains("odd.z=3"));
+    told_is_booted(machine)
+}
+
+#[test]
+fn grub_2_06_goes_the_whole_way() -> Result<(), Error> {
+    let Some(image) = agent_image_of("bookworm", "grub 2.06")? else {
+        return Ok(());
+    };
+    let mut machine = Machine::start(&image, "grub-2.06")?;
+    let version = machine.ok("grub-mkconfig --version")?;
+    assert!(version.contains(" 2.06"), "{version}");
+    whole_way(&mut machine)?;
+    odd_quoting(&mut machine)
+}
+
+#[test]
+fn grub_2_14_goes_the_whole_way_with_entries_in_files_of_their_own() -> Result<(), Error> {
+    let Some(image) = agent_image_of("sid", "grub 2.14")? else {
+        return Ok(());
+    };
+    let mut machine = Machine::start(&image, "grub-2.14")?;
+    let version = machine.ok("grub-mkconfig --version")?;
+    assert!(version.contains(" 2.14"), "{version}");
+    machine.ok(ENTRIES)?;
+    let menu = machine.ok("sha256sum /boot/grub/grub.cfg")?;
+    machine.reboot()?;
+    assert!(
+        has(&cmdline(&mut machine)?, "extra.two"),
+        "the entry booted"
+    );
+    let committed = whole_way(&mut machine)?;
+    assert!(has(&committed, "extra.two"), "{committed:?}");
+    assert_eq!(machine.ok("sha256sum /boot/grub/grub.cfg")?, menu);
+    let kept = machine.ok("cat /etc/kernel/cmdline")?;
+    assert!(
+        kept.contains("iommu=pt") && !kept.contains("gdr.txn"),
+        "{kept}"
+    );
+    odd_quoting(&mut machine)
+}
