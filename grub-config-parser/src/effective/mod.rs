@@ -28,7 +28,7 @@
 //! let menu = script.menu(&Context::default());
 //! let arguments = tracer.menu_entry(&menu.entries[0]);
 //! let shown: Vec<String> = arguments.iter().map(ToString::to_string).collect();
-//! assert_eq!(shown[0], "root=/dev/sda1  grub.cfg:2");
+//! assert_eq!(shown[0], "root=/dev/sda1  grub.cfg:2 < /etc/grub.d/10_linux");
 //! assert_eq!(shown[2], "quiet  grub.cfg:2 < default/grub:1 (GRUB_CMDLINE_LINUX_DEFAULT)");
 //! assert_eq!(shown[3], "iommu=pt  grub.cfg:2 < default/grub.d/gpu.cfg:1 (GRUB_CMDLINE_LINUX_DEFAULT)");
 //! # Ok::<(), grub_config_parser::cfg::SyntaxError>(())
@@ -37,6 +37,7 @@
 mod mkconfig;
 mod variables;
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
@@ -63,12 +64,17 @@ pub struct Argument {
     /// True if every byte of it is accounted for. False where something came by a way that is not
     /// followed: a function's parameter, `eval`, a variable that nothing known has set.
     pub complete: bool,
+    /// The script of `grub-mkconfig` that has written the text, where no shell variable is known that it
+    /// comes from: a change of the line lasts until the file is made anew.
+    pub generator: Option<String>,
 }
 
 impl Argument {
-    /// The place to change: the last of the origins, if the way to it is known.
+    /// The place to change: the last of the origins, if the way to it is known and no generator has
+    /// written it.
     pub fn written(&self) -> Option<&Origin> {
-        self.origins.last().filter(|_| self.complete)
+        let known = self.complete && self.generator.is_none();
+        self.origins.last().filter(|_| known)
     }
 }
 
@@ -77,6 +83,9 @@ impl fmt::Display for Argument {
         write!(f, "{}  ", self.arg)?;
         for (i, origin) in self.origins.iter().enumerate() {
             write!(f, "{}{origin}", if i > 0 { " < " } else { "" })?;
+        }
+        if let Some(generator) = &self.generator {
+            write!(f, " < {generator}")?;
         }
         match (self.complete, self.origins.is_empty()) {
             (true, _) => Ok(()),
@@ -108,10 +117,9 @@ pub struct Tracer<'a> {
 impl<'a> Tracer<'a> {
     /// Looks once through the files.
     pub fn new(sources: &Sources<'a>) -> Self {
-        let generated = match (sources.grub_cfg, sources.defaults) {
-            (Some((_, script)), Some(defaults)) => Some(Generated::new(script, defaults)),
-            _ => None,
-        };
+        let generated = sources
+            .grub_cfg
+            .map(|(_, script)| Generated::new(script, sources.defaults));
         Self {
             sources: *sources,
             generated,
@@ -129,9 +137,11 @@ impl<'a> Tracer<'a> {
         let own = line.and_then(|line| Some(Origin::new(self.sources.grub_cfg?.0, line, None)));
         let origin = |came: &Came, into: &mut Chain| match came {
             Came::Text(range) => {
-                // Text that the generator has put there itself has no other place.
-                if let Some(copied) = &copied {
-                    copied.add(range, into);
+                let led = copied
+                    .as_ref()
+                    .is_some_and(|copied| copied.add(range, into));
+                if !led && let Some(generated) = &self.generated {
+                    into.generator = generated.script_at(range.start).or(into.generator.take());
                 }
             }
             Came::Variable { name, at } => into.step(self.set_at(name, *at)),
@@ -197,6 +207,7 @@ impl<'a> Tracer<'a> {
 struct Chain {
     origins: Vec<Origin>,
     incomplete: bool,
+    generator: Option<String>,
 }
 
 impl Chain {
@@ -236,6 +247,7 @@ fn arguments(
             arg: Arg::new(raw.get(range).unwrap_or("")),
             complete: !chain.incomplete && !chain.origins.is_empty(),
             origins: chain.origins,
+            generator: chain.generator,
         }
     };
     arg_ranges(raw).into_iter().map(argument).collect()
