@@ -373,6 +373,13 @@ fn options_are_edited_only_where_the_kernel_gets_what_was_asked_for() {
         set("options a='b c'\n"),
         Ok(Some("options a='b c' iommu=pt\n".into()))
     );
+    // A blank that goes with an unset variable.
+    for glued in ["options ab$\n", "options ab$x\n", "options $xx$yy ab\n"] {
+        assert!(
+            matches!(set(glued), Err(OptionsError::Script { .. })),
+            "{glued}"
+        );
+    }
     // Open quotes of either kind, and an end of the command.
     assert!(matches!(
         set("options a='b\n"),
