@@ -205,3 +205,66 @@ fn every_entry_can_be_put_in_every_order() {
         assert_eq!(entries.len(), linux.count(), "{order:?}");
     }
 }
+
+/// A cloud image's menu, its defaults and the drop-in that such images bring. Of another image's drop-in,
+/// with an argument more, nothing is said: that menu was not made from it.
+#[test]
+fn a_cloud_image_leads_from_the_menu_to_its_drop_in() {
+    let of = |kind: &str, name: &str| {
+        let all = listed(kind);
+        all.into_iter().find(|(own, ..)| own.contains(name))
+    };
+    let (Some(grub), Some(own), Some(other), Some(menu)) = (
+        of("grub-default", "012-ubuntu-2204"),
+        of("grub-default", "045-digitalocean-50-cloudimg-settings"),
+        of("grub-default", "052-isucon12q-50-cloudimg-settings"),
+        of("grub-cfg", "05-ubuntu-2204"),
+    ) else {
+        return;
+    };
+    let script = Script::parse(&menu.1).unwrap();
+    let menu = script.menu(&Context::default());
+    let line = |wanted: &str, text: &[u8]| {
+        let text = String::from_utf8_lossy(text);
+        1 + text
+            .lines()
+            .position(|line| line.trim_start().starts_with(wanted))
+            .unwrap()
+    };
+    let linux = line("linux", script.source());
+    for (drop_in, led) in [(&own, true), (&other, false)] {
+        let (grub, cloud) = (Document::parse(&grub.1), Document::parse(&drop_in.1));
+        let defaults = evaluate(&[
+            File {
+                name: "grub",
+                doc: &grub,
+            },
+            File {
+                name: "50.cfg",
+                doc: &cloud,
+            },
+        ]);
+        assert_eq!(defaults.aborts, None);
+        let tracer = Tracer::new(&Sources {
+            grub_cfg: Some(("grub.cfg", &script)),
+            grubenv: None,
+            defaults: Some(&defaults),
+        });
+        let arguments = tracer.menu_entry(&menu.entries[0]);
+        let shown: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        let generator = format!("grub.cfg:{linux} < /etc/grub.d/10_linux");
+        let from = if led {
+            let at = line("GRUB_CMDLINE_LINUX_DEFAULT=", &drop_in.1);
+            format!("grub.cfg:{linux} < 50.cfg:{at} (GRUB_CMDLINE_LINUX_DEFAULT)")
+        } else {
+            generator.clone()
+        };
+        let wanted = [
+            format!("root=LABEL=cloudimg-rootfs  {generator}"),
+            format!("ro  {generator}"),
+            format!("console=tty1  {from}"),
+            format!("console=ttyS0  {from}"),
+        ];
+        assert_eq!(shown, wanted);
+    }
+}
