@@ -282,6 +282,35 @@ fn a_debian_line_leads_to_the_drop_in() {
 }
 
 #[test]
+fn a_variable_that_a_generator_sets_names_the_generator() {
+    let script = Script::parse(
+        b"### BEGIN /etc/grub.d/00_tuned ###\nset tuned_params=\"isolcpus=2\"\n### END /etc/grub.d/00_tuned ###\n\
+          menuentry A { linux /k $tuned_params; }\nset own=1\nmenuentry B { linux /k $own; }\nblscfg\n",
+    )
+    .unwrap();
+    let tracer = Tracer::new(&Sources {
+        grub_cfg: Some(("g", &script)),
+        ..Sources::default()
+    });
+    let menu = script.menu(&Context::default());
+    let of = |entry: usize| tracer.menu_entry(&menu.entries[entry]);
+    assert_eq!(
+        shown(&of(0)),
+        ["isolcpus=2  g:4 < g:2 (tuned_params) < /etc/grub.d/00_tuned"]
+    );
+    assert_eq!(of(0)[0].written(), None);
+    assert_eq!(shown(&of(1)), ["1  g:6 < g:5 (own)"]);
+    assert_eq!(of(1)[0].written().unwrap().line, 5);
+    let file = Snippet::parse("a-1.conf", b"linux /k\noptions $tuned_params\n");
+    let variables = tracer.bls_variables(&menu);
+    let entries = bls::menu(std::slice::from_ref(&file), Order::Rpm, &variables.values());
+    assert_eq!(
+        shown(&tracer.bls_entry(&entries[0], &file, "a-1.conf", &variables)),
+        ["isolcpus=2  a-1.conf:2 < g:2 (tuned_params) < /etc/grub.d/00_tuned"]
+    );
+}
+
+#[test]
 fn a_literal_set_again_counts_as_the_later_one_and_computed_text_as_nobodys() {
     let grub = Document::parse(b"GRUB_A=quiet\nGRUB_B=$(cat x)\n");
     let again = Document::parse(

@@ -53,6 +53,7 @@ pub(super) struct Generated {
 #[derive(Debug)]
 struct Section {
     range: Range<usize>,
+    lines: Range<usize>,
     script: String,
 }
 
@@ -87,6 +88,15 @@ impl Generated {
             recovery: join(["", "GRUB_CMDLINE_LINUX"]),
             sections: sections(script.source()),
         }
+    }
+
+    /// The script that has written this line, from 1.
+    pub(super) fn script_at_line(&self, line: usize) -> Option<String> {
+        let section = self
+            .sections
+            .iter()
+            .find(|section| section.lines.contains(&line))?;
+        Some(section.script.clone())
     }
 
     /// The script that has written what stands at this place of the file.
@@ -155,15 +165,17 @@ fn sections(source: &[u8]) -> Vec<Section> {
     let mut sections = Vec::new();
     let mut open = None;
     let mut at = 0;
-    for line in source.split_inclusive(|byte| *byte == b'\n') {
+    for (number, line) in source.split_inclusive(|byte| *byte == b'\n').enumerate() {
         if let Some(rest) = line.strip_prefix(b"### BEGIN ") {
             let path = rest.split(|byte| *byte == b' ').next().unwrap_or(rest);
-            open = Some((at, String::from_utf8_lossy(path).trim_end().to_string()));
+            let script = String::from_utf8_lossy(path).trim_end().to_string();
+            open = Some((at, number + 1, script));
         } else if line.starts_with(b"### END ")
-            && let Some((start, script)) = open.take()
+            && let Some((start, first, script)) = open.take()
         {
             sections.push(Section {
                 range: start..at,
+                lines: first..number + 1,
                 script,
             });
         }

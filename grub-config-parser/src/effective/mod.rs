@@ -64,8 +64,8 @@ pub struct Argument {
     /// True if every byte of it is accounted for. False where something came by a way that is not
     /// followed: a function's parameter, `eval`, a variable that nothing known has set.
     pub complete: bool,
-    /// The script of `grub-mkconfig` that has written the text, where no shell variable is known that it
-    /// comes from: a change of the line lasts until the file is made anew.
+    /// The script of `grub-mkconfig` that has written the text, or the line that sets the variable it is
+    /// in, where no shell variable is known that it comes from: a change lasts until the file is made anew.
     pub generator: Option<String>,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Tracer<'a> {
                     into.generator = generated.script_at(range.start).or(into.generator.take());
                 }
             }
-            Came::Variable { name, at } => into.step(self.set_at(name, *at)),
+            Came::Variable { name, at } => self.set_by(self.set_at(name, *at), into),
             Came::Unknown => into.step(None),
         };
         arguments(&entry.raw, &entry.trace, |came, chain| {
@@ -172,7 +172,7 @@ impl<'a> Tracer<'a> {
                             bls::Piece::Text => chain.first(key("options")),
                             bls::Piece::Variable { name, default } => {
                                 chain.first(if default { None } else { key("options") });
-                                chain.step(variables.origin(&name));
+                                self.set_by(variables.origin(&name), chain);
                             }
                         }
                     }
@@ -181,13 +181,25 @@ impl<'a> Tracer<'a> {
             },
             Came::Variable { name, .. } => {
                 chain.first(key("options"));
-                chain.step(variables.origin(name));
+                self.set_by(variables.origin(name), chain);
             }
             Came::Unknown => {
                 chain.first(key("options"));
                 chain.step(None);
             }
         })
+    }
+
+    /// A variable is set there: perhaps on a line that a generator has written.
+    fn set_by(&self, origin: Option<Origin>, chain: &mut Chain) {
+        if let (Some(origin), Some((name, _)), Some(generated)) =
+            (&origin, self.sources.grub_cfg, &self.generated)
+            && origin.file == name
+            && let Some(script) = generated.script_at_line(origin.line)
+        {
+            chain.generator = Some(script);
+        }
+        chain.step(origin);
     }
 
     fn set_at(&self, name: &str, at: cfg::SetAt) -> Option<Origin> {
