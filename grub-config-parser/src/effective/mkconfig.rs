@@ -10,8 +10,9 @@ use core::ops::Range;
 
 use super::Chain;
 use crate::cfg::{Entry, Script};
+use crate::cmdline::arg_ranges;
 use crate::defaults::{Evaluation, Variable};
-use crate::origin::Piece;
+use crate::origin::{Origin, Piece};
 
 /// Text of shell variables, put together, with the place of each byte.
 #[derive(Debug, Clone, Default)]
@@ -106,6 +107,33 @@ impl Generated {
             .iter()
             .find(|section| section.range.contains(&at))?;
         Some(section.script.clone())
+    }
+
+    /// Where an argument in EL8's `kernelopts` was copied from. `grub2-mkconfig` sets that variable, in the
+    /// environment block and in `grub.cfg`, to `root=... ro` and the same text as in an entry.
+    pub(super) fn kernelopts(&self, value: &str, arg: &str) -> Option<Vec<Origin>> {
+        let joined = self.normal.as_ref()?;
+        let (_, rest) = value.trim().strip_prefix("root=")?.split_once(' ')?;
+        let text = core::str::from_utf8(&joined.text).ok()?;
+        if text.trim().is_empty() || rest.strip_prefix("ro ")?.trim() != text.trim() {
+            return None;
+        }
+        let words = arg_ranges(text).into_iter();
+        let mut found: Option<Vec<Origin>> = None;
+        for word in words.filter(|word| text.get(word.clone()) == Some(arg)) {
+            let pieces = joined.pieces.iter();
+            let inside = |range: &Range<usize>| range.start < word.end && word.start < range.end;
+            let own = pieces.filter(|piece| inside(&piece.range));
+            let origins: Vec<Origin> = own
+                .map(|piece| piece.origin.clone())
+                .collect::<Option<_>>()?;
+            // The same word from two places: either may be meant.
+            if found.as_ref().is_some_and(|other| *other != origins) {
+                return None;
+            }
+            found = Some(origins);
+        }
+        found.filter(|origins| !origins.is_empty())
     }
 
     /// Where the arguments of this entry were copied from, if they were and still are the same.

@@ -173,6 +173,7 @@ impl<'a> Tracer<'a> {
                             bls::Piece::Variable { name, default } => {
                                 chain.first(if default { None } else { key("options") });
                                 self.set_by(variables.origin(&name), chain);
+                                self.kernelopts(&name, variables, chain);
                             }
                         }
                     }
@@ -202,6 +203,21 @@ impl<'a> Tracer<'a> {
         chain.step(origin);
     }
 
+    /// Leads an argument in EL8's `kernelopts` to the shell assignment that it was copied from.
+    fn kernelopts(&self, name: &str, variables: &Variables, chain: &mut Chain) {
+        let (Some(generated), Some(value)) = (&self.generated, variables.value(name)) else {
+            return;
+        };
+        if name == "kernelopts"
+            && let Some(origins) = generated.kernelopts(value, &chain.raw)
+        {
+            chain.generator = None;
+            for origin in origins {
+                chain.step(Some(origin));
+            }
+        }
+    }
+
     fn set_at(&self, name: &str, at: cfg::SetAt) -> Option<Origin> {
         match at {
             cfg::SetAt::Line(line) => Some(Origin::new(self.sources.grub_cfg?.0, line, Some(name))),
@@ -217,6 +233,8 @@ impl<'a> Tracer<'a> {
 /// The origins of one argument, as they are put together.
 #[derive(Default)]
 struct Chain {
+    /// The argument as the kernel gets it.
+    raw: String,
     origins: Vec<Origin>,
     incomplete: bool,
     generator: Option<String>,
@@ -246,7 +264,11 @@ fn arguments(
     mut origin: impl FnMut(&Came, &mut Chain),
 ) -> Vec<Argument> {
     let argument = |range: Range<usize>| {
-        let mut chain = Chain::default();
+        let arg = Arg::new(raw.get(range.clone()).unwrap_or(""));
+        let mut chain = Chain {
+            raw: String::from(arg.raw()),
+            ..Chain::default()
+        };
         match trace.of(&range) {
             Some(came) => {
                 for came in came {
@@ -256,7 +278,7 @@ fn arguments(
             None => chain.incomplete = true,
         }
         Argument {
-            arg: Arg::new(raw.get(range).unwrap_or("")),
+            arg,
             complete: !chain.incomplete && !chain.origins.is_empty(),
             origins: chain.origins,
             generator: chain.generator,
