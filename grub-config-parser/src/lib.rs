@@ -10,6 +10,7 @@
 //!
 //! Nothing here reads a file, starts a process or panics on any input. The crate is `no_std` and needs
 //! only `alloc`.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![no_std]
 #![forbid(unsafe_code)]
 

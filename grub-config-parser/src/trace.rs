@@ -22,6 +22,11 @@ impl Runs {
         runs
     }
 
+    /// How many pieces there are.
+    pub(crate) fn count(&self) -> usize {
+        self.runs.len()
+    }
+
     pub(crate) fn push(&mut self, bytes: usize, mark: u32) {
         if bytes == 0 || self.lost {
             return;

@@ -164,6 +164,16 @@ fn an_edit_changes_one_value_only() {
         edited.to_bytes(),
         b"title T\r\noptions  c\r\nlinux /k\n# end"
     );
+    // Bytes that GRUB drops or does not take for text.
+    for text in [
+        b"options \ra\rb\n".as_slice(),
+        b"\r options a\xffb\n",
+        b"options a\0b\n",
+    ] {
+        let edited = Snippet::parse("x.conf", text).with_value("options", "c");
+        assert_eq!(edited.value("options"), Some("c"), "{edited:?}");
+        assert!(edited.to_bytes().ends_with(b"c\n") && !edited.to_bytes().contains(&b'a'));
+    }
     let added = Snippet::parse("x.conf", b"linux /k\n\nversion 1\n").with_value("options", "c");
     assert_eq!(added.to_bytes(), b"linux /k\noptions c\n\nversion 1\n");
 }
@@ -373,6 +383,13 @@ fn options_are_edited_only_where_the_kernel_gets_what_was_asked_for() {
         set("options a='b c'\n"),
         Ok(Some("options a='b c' iommu=pt\n".into()))
     );
+    // A blank that goes with an unset variable.
+    for glued in ["options ab$\n", "options ab$x\n", "options $xx$yy ab\n"] {
+        assert!(
+            matches!(set(glued), Err(OptionsError::Script { .. })),
+            "{glued}"
+        );
+    }
     // Open quotes of either kind, and an end of the command.
     assert!(matches!(
         set("options a='b\n"),

@@ -9,7 +9,7 @@
 mod common;
 
 use grub_config_parser::cmdline::{
-    Arg, Change, CommandLine, DiffItem, accumulates, names_equal, split_bytes,
+    Arg, Change, CommandLine, DiffItem, Effect, accumulates, names_equal, split_bytes,
 };
 use proptest::prelude::*;
 
@@ -216,4 +216,35 @@ fn real_command_lines_are_split_and_printed_again() {
         }
     }
     assert!(seen > 5 || std::env::var_os("GDR_CORPUS").is_none());
+}
+
+#[test]
+fn each_argument_is_told_what_it_does() {
+    let line = CommandLine::parse(
+        "ro iommu=off console=a i_x=1 console=b i-x=2 nvme.a=1 rd.break ro -- ro",
+    );
+    let effects: Vec<Effect> = line.explain().iter().map(|one| one.effect).collect();
+    let wanted = [
+        Effect::Overridden { by: 8 },
+        Effect::Counts,
+        Effect::Adds,
+        Effect::Overridden { by: 5 },
+        Effect::Adds,
+        Effect::Counts,
+        Effect::Counts,
+        Effect::Adds,
+        Effect::Counts,
+        Effect::Separator,
+        Effect::ForInit,
+    ];
+    assert_eq!(effects, wanted);
+    let modules: Vec<&str> = line.explain().iter().filter_map(|one| one.module).collect();
+    assert_eq!(modules, ["nvme"]);
+    let long = CommandLine::parse(&"x".repeat(2047));
+    assert_eq!(long.excess("x86_64"), Some(0));
+    let long = CommandLine::parse(&"x".repeat(2049));
+    assert_eq!(long.excess("x86_64"), Some(2));
+    assert_eq!(long.excess("s390x"), Some(0));
+    assert_eq!(long.excess("vax"), None);
+    assert_eq!(CommandLine::default().excess("x86_64"), Some(0));
 }

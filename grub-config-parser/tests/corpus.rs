@@ -205,3 +205,141 @@ fn every_entry_can_be_put_in_every_order() {
         assert_eq!(entries.len(), linux.count(), "{order:?}");
     }
 }
+
+/// A cloud image's menu, its defaults and the drop-in that such images bring. Of another image's drop-in,
+/// with an argument more, nothing is said: that menu was not made from it.
+#[test]
+fn a_cloud_image_leads_from_the_menu_to_its_drop_in() {
+    let of = |kind: &str, name: &str| {
+        let all = listed(kind);
+        all.into_iter().find(|(own, ..)| own.contains(name))
+    };
+    let (Some(grub), Some(own), Some(other), Some(menu)) = (
+        of("grub-default", "012-ubuntu-2204"),
+        of("grub-default", "045-digitalocean-50-cloudimg-settings"),
+        of("grub-default", "052-isucon12q-50-cloudimg-settings"),
+        of("grub-cfg", "05-ubuntu-2204"),
+    ) else {
+        return;
+    };
+    let script = Script::parse(&menu.1).unwrap();
+    let menu = script.menu(&Context::default());
+    let line = |wanted: &str, text: &[u8]| {
+        let text = String::from_utf8_lossy(text);
+        1 + text
+            .lines()
+            .position(|line| line.trim_start().starts_with(wanted))
+            .unwrap()
+    };
+    let linux = line("linux", script.source());
+    for (drop_in, led) in [(&own, true), (&other, false)] {
+        let (grub, cloud) = (Document::parse(&grub.1), Document::parse(&drop_in.1));
+        let defaults = evaluate(&[
+            File {
+                name: "grub",
+                doc: &grub,
+            },
+            File {
+                name: "50.cfg",
+                doc: &cloud,
+            },
+        ]);
+        assert_eq!(defaults.aborts, None);
+        let tracer = Tracer::new(&Sources {
+            grub_cfg: Some(("grub.cfg", &script)),
+            grubenv: None,
+            defaults: Some(&defaults),
+        });
+        let arguments = tracer.menu_entry(&menu.entries[0]);
+        let shown: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        let generator = format!("grub.cfg:{linux} < /etc/grub.d/10_linux");
+        let from = if led {
+            let at = line("GRUB_CMDLINE_LINUX_DEFAULT=", &drop_in.1);
+            format!("grub.cfg:{linux} < 50.cfg:{at} (GRUB_CMDLINE_LINUX_DEFAULT)")
+        } else {
+            generator.clone()
+        };
+        let wanted = [
+            format!("root=LABEL=cloudimg-rootfs  {generator}"),
+            format!("ro  {generator}"),
+            format!("console=tty1  {from}"),
+            format!("console=ttyS0  {from}"),
+        ];
+        assert_eq!(shown, wanted);
+    }
+}
+
+/// An EL 8 machine: entries, environment block, menu and defaults are all there.
+#[test]
+fn an_el8_entry_leads_through_kernelopts_to_the_defaults() {
+    let of = |kind: &str, name: &str| {
+        let all = listed(kind);
+        all.into_iter().find(|(own, ..)| own.contains(name))
+    };
+    let (Some(grub), Some(env), Some(menu), Some(entry)) = (
+        of("grub-default", "042-demo-project"),
+        of("grubenv", "08-demo-project"),
+        of("grub-cfg", "32-demo-project"),
+        of("bls", "28-demo-project"),
+    ) else {
+        return;
+    };
+    let doc = Document::parse(&grub.1);
+    let defaults = evaluate(&[File {
+        name: "grub",
+        doc: &doc,
+    }]);
+    let script = Script::parse(&menu.1).unwrap();
+    let file = Snippet::parse("entry.conf", &entry.1);
+    let options = file.line("options").unwrap();
+    let set = 1 + String::from_utf8_lossy(&menu.1)
+        .lines()
+        .position(|line| line.trim().starts_with("set kernelopts="))
+        .unwrap();
+    // With the block, and without it: then the menu's own setting counts.
+    for (block, at) in [
+        (EnvBlock::parse(&env.1).unwrap(), "env:3".to_string()),
+        (EnvBlock::empty(), format!("cfg:{set}")),
+    ] {
+        let tracer = Tracer::new(&Sources {
+            grub_cfg: Some(("cfg", &script)),
+            grubenv: Some(("env", &block)),
+            defaults: Some(&defaults),
+        });
+        let context = Context {
+            env: block.iter().collect(),
+            env_present: true,
+            existing: vec!["/grubenv".to_string()],
+            ..Context::default()
+        };
+        let variables = tracer.bls_variables(&script.menu(&context));
+        let entries = menu_of(&file, &variables.values());
+        let arguments = tracer.bls_entry(&entries[0], &file, "entry.conf", &variables);
+        let shown: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        let way = format!("entry.conf:{options} < {at} (kernelopts)");
+        let generator = if at.starts_with("cfg") {
+            " < /etc/grub.d/10_linux"
+        } else {
+            ""
+        };
+        let copied = |arg: &str| format!("{arg}  {way} < grub:6 (GRUB_CMDLINE_LINUX)");
+        let wanted = [
+            format!("root=/dev/mapper/cl-root  {way}{generator}"),
+            format!("ro  {way}{generator}"),
+            copied("crashkernel=auto"),
+            copied("resume=/dev/mapper/cl-swap"),
+            copied("rd.lvm.lv=cl/root"),
+            copied("rd.lvm.lv=cl/swap"),
+            copied("rhgb"),
+            copied("quiet"),
+        ];
+        assert_eq!(shown, wanted);
+    }
+}
+
+fn menu_of(
+    file: &Snippet,
+    env: &std::collections::BTreeMap<String, String>,
+) -> Vec<grub_config_parser::bls::Entry> {
+    menu(std::slice::from_ref(file), Order::RpmVersion, env)
+}

@@ -116,6 +116,54 @@ proptest! {
     }
 
     #[test]
+    fn every_argument_that_mkconfig_has_copied_leads_to_the_shell_file(
+        files in prop::collection::vec(prop::collection::vec(line(), 0..7), 1..4),
+        recovery in any::<bool>(),
+    ) {
+        let documents: Vec<Document> = files
+            .iter()
+            .enumerate()
+            .map(|(number, lines)| Document::parse(text_of(number, lines).as_bytes()))
+            .collect();
+        let names: Vec<String> = (0..documents.len()).map(|number| number.to_string()).collect();
+        let given: Vec<File<'_>> =
+            names.iter().zip(&documents).map(|(name, doc)| File { name, doc }).collect();
+        let defaults = evaluate(&given);
+        let value = |name: &str| {
+            defaults.vars.get(name).and_then(|own| own.value.clone()).unwrap_or_default()
+        };
+        // What the heredoc of 10_linux writes.
+        let (id, args) = if recovery {
+            ("l-recovery-1", format!("single {}", value(NAMES[0])))
+        } else {
+            ("l-1", format!("{} {}", value(NAMES[0]), value(NAMES[1])))
+        };
+        let text = format!(
+            "### BEGIN /etc/grub.d/10_linux ###\nmenuentry A --id {id} {{\n\tlinux\t/k root=x ro {args}\n}}\n\
+             ### END /etc/grub.d/10_linux ###\n",
+        );
+        let script = Script::parse(text.as_bytes()).unwrap();
+        let tracer = Tracer::new(&Sources {
+            grub_cfg: Some(("g", &script)),
+            grubenv: None,
+            defaults: Some(&defaults),
+        });
+        let menu = script.menu(&Context::default());
+        let arguments = tracer.menu_entry(&menu.entries[0]);
+        let own: Vec<_> = arguments.iter().map(|argument| argument.arg.clone()).collect();
+        prop_assert_eq!(own.as_slice(), menu.entries[0].cmdline.args());
+        for argument in arguments {
+            let Some((file, line)) = place(argument.arg.raw()) else {
+                prop_assert_eq!(argument.generator.as_deref(), Some("/etc/grub.d/10_linux"));
+                continue;
+            };
+            let written = argument.written().unwrap();
+            prop_assert_eq!((&written.file, written.line), (&names[file], line), "{}", argument);
+            prop_assert_eq!(argument.origins.len(), 2);
+        }
+    }
+
+    #[test]
     fn every_argument_of_a_menu_comes_from_where_it_is_written(
         sets in prop::collection::vec((0..3usize, 0..3usize), 0..6),
         entries in prop::collection::vec(prop::collection::vec(0..5usize, 0..6), 1..4),
@@ -211,8 +259,8 @@ fn a_debian_line_leads_to_the_drop_in() {
     assert_eq!(
         of(0),
         [
-            "root=UUID=1  grub.cfg:2",
-            "ro  grub.cfg:2",
+            "root=UUID=1  grub.cfg:2 < /etc/grub.d/10_linux",
+            "ro  grub.cfg:2 < /etc/grub.d/10_linux",
             "console=ttyS0  grub.cfg:2 < grub:3 (GRUB_CMDLINE_LINUX)",
             "\"dyndbg=file x +p\"  grub.cfg:2 < 50.cfg:2 (GRUB_CMDLINE_LINUX)",
             "quiet  grub.cfg:2 < grub:2 (GRUB_CMDLINE_LINUX_DEFAULT)",
@@ -222,14 +270,44 @@ fn a_debian_line_leads_to_the_drop_in() {
     assert_eq!(
         of(1)[2..],
         [
-            "single  grub.cfg:4",
+            "single  grub.cfg:4 < /etc/grub.d/10_linux",
             "console=ttyS0  grub.cfg:4 < grub:3 (GRUB_CMDLINE_LINUX)",
             "\"dyndbg=file x +p\"  grub.cfg:4 < 50.cfg:2 (GRUB_CMDLINE_LINUX)",
         ]
     );
     // An entry that is not what the generator would write, and one that it has not written.
-    assert_eq!(of(2), ["quiet  grub.cfg:6"]);
+    assert_eq!(of(2), ["quiet  grub.cfg:6 < /etc/grub.d/10_linux"]);
+    assert_eq!(tracer.menu_entry(&menu.entries[2])[0].written(), None);
     assert_eq!(of(3)[0], "console=ttyS0  grub.cfg:9");
+}
+
+#[test]
+fn a_variable_that_a_generator_sets_names_the_generator() {
+    let script = Script::parse(
+        b"### BEGIN /etc/grub.d/00_tuned ###\nset tuned_params=\"isolcpus=2\"\n### END /etc/grub.d/00_tuned ###\n\
+          menuentry A { linux /k $tuned_params; }\nset own=1\nmenuentry B { linux /k $own; }\nblscfg\n",
+    )
+    .unwrap();
+    let tracer = Tracer::new(&Sources {
+        grub_cfg: Some(("g", &script)),
+        ..Sources::default()
+    });
+    let menu = script.menu(&Context::default());
+    let of = |entry: usize| tracer.menu_entry(&menu.entries[entry]);
+    assert_eq!(
+        shown(&of(0)),
+        ["isolcpus=2  g:4 < g:2 (tuned_params) < /etc/grub.d/00_tuned"]
+    );
+    assert_eq!(of(0)[0].written(), None);
+    assert_eq!(shown(&of(1)), ["1  g:6 < g:5 (own)"]);
+    assert_eq!(of(1)[0].written().unwrap().line, 5);
+    let file = Snippet::parse("a-1.conf", b"linux /k\noptions $tuned_params\n");
+    let variables = tracer.bls_variables(&menu);
+    let entries = bls::menu(std::slice::from_ref(&file), Order::Rpm, &variables.values());
+    assert_eq!(
+        shown(&tracer.bls_entry(&entries[0], &file, "a-1.conf", &variables)),
+        ["isolcpus=2  a-1.conf:2 < g:2 (tuned_params) < /etc/grub.d/00_tuned"]
+    );
 }
 
 #[test]

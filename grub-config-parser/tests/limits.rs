@@ -127,4 +127,15 @@ fn nesting() {
         }]);
     }
     CommandLine::parse(&"\"a=".repeat(deep));
+    // A value from thousands of places, again and again: ends in good time.
+    let text = "A=$A\"a\"\n".repeat(5000) + &"B=$A\nA=$B\n".repeat(50_000);
+    let doc = Document::parse(
+        text.replace('A', "GRUB_A")
+            .replace('B', "GRUB_B")
+            .as_bytes(),
+    );
+    evaluate(&[File {
+        name: "f",
+        doc: &doc,
+    }]);
 }

@@ -112,9 +112,10 @@ impl Snippet {
     }
 }
 
-/// The arguments that the kernel gets of a value, with some text for each variable.
-fn arguments(linux: &str, value: &str) -> CommandLine {
-    let Some((options, _)) = expand_parts(value, |_| Some("variable")) else {
+/// The arguments that the kernel gets of a value, all variables set to some text or none set.
+fn arguments(linux: &str, value: &str, set: bool) -> CommandLine {
+    let variable = |name: &str| (set && !name.is_empty()).then_some("variable");
+    let Some((options, _)) = expand_parts(value, variable) else {
         return CommandLine::default();
     };
     let script = alloc::format!("linux {linux} {options}\n");
@@ -129,9 +130,13 @@ fn check(
     edit: &Edit<'_>,
     line: usize,
 ) -> Result<(), OptionsError> {
-    let mut wanted = arguments(linux, old);
-    edit.apply(&mut wanted);
-    if arguments(linux, new).equivalent(&wanted) {
+    // The blank behind a variable that is not set goes with it, which can glue words together.
+    let as_asked = [true, false].into_iter().all(|set| {
+        let mut wanted = arguments(linux, old, set);
+        edit.apply(&mut wanted);
+        arguments(linux, new, set).equivalent(&wanted)
+    });
+    if as_asked {
         return Ok(());
     }
     Err(OptionsError::Script {

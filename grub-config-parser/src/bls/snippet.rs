@@ -104,10 +104,10 @@ impl Snippet {
             let text = line.strip_suffix(b"\n").unwrap_or(line);
             let read = key_value(text);
             match &read {
-                Line::Pair(own, old) if !done && own == key => {
+                Line::Pair(own, _) if !done && own == key => {
                     // GRUB drops carriage returns; the one that ends the line stays.
                     let body = text.strip_suffix(b"\r").unwrap_or(text);
-                    let head = body.len().saturating_sub(old.len());
+                    let head = value_start(body);
                     out.extend_from_slice(line.get(..head).unwrap_or(line));
                     out.extend_from_slice(value.as_bytes());
                     out.extend_from_slice(line.get(body.len()..).unwrap_or(&[]));
@@ -130,6 +130,15 @@ impl Snippet {
         }
         Self::parse(&self.name, &out)
     }
+}
+
+/// Where the value of a line begins that has one.
+fn value_start(line: &[u8]) -> usize {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
+    let mut at = line.iter().take_while(|byte| blank(byte)).count();
+    let key = line.iter().skip(at);
+    at += key.take_while(|byte| !matches!(byte, b' ' | b'\t')).count();
+    at + line.iter().skip(at).take_while(|byte| blank(byte)).count()
 }
 
 enum Line {

@@ -266,16 +266,15 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn single_quoted(&mut self, mut at: usize) -> Option<usize> {
-        loop {
-            match self.byte(at)? {
-                b'\'' => return Some(at + 1),
-                byte => {
-                    at += 1;
-                    self.note_line(byte, at);
-                }
-            }
+    fn single_quoted(&mut self, at: usize) -> Option<usize> {
+        let rest = self.source.get(at..)?;
+        let length = rest.iter().position(|byte| *byte == b'\'')?;
+        let text = rest.get(..length)?;
+        // Titles have no newlines.
+        if text.contains(&b'\n') && text.windows(2).any(|pair| pair == b"\n#") {
+            self.comment_in_word = true;
         }
+        Some(at + length + 1)
     }
 
     /// `$name`, `${name}`, `$1`, `$?` and kin, or `$"text"`.

@@ -1,5 +1,7 @@
 //! What each argument of a line does.
 
+use alloc::collections::BTreeMap;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::arg::Arg;
@@ -59,15 +61,17 @@ impl CommandLine {
     /// ```
     pub fn explain(&self) -> Vec<Explained<'_>> {
         let end = self.kernel_end();
+        let folded = |arg: &Arg| arg.name().replace('-', "_");
+        let kernel = self.kernel_args().iter().enumerate();
+        let last: BTreeMap<String, usize> = kernel.map(|(at, arg)| (folded(arg), at)).collect();
         let explained = self.args().iter().enumerate().map(|(index, arg)| {
             let effect = match index.cmp(&end) {
                 core::cmp::Ordering::Equal => Effect::Separator,
                 core::cmp::Ordering::Greater => Effect::ForInit,
                 core::cmp::Ordering::Less if accumulates(arg.name()) => Effect::Adds,
                 core::cmp::Ordering::Less => {
-                    let mut behind = self.kernel_args().iter().enumerate().skip(index + 1);
-                    let last = behind.rfind(|(_, other)| other.same_name(arg.name()));
-                    last.map_or(Effect::Counts, |(by, _)| Effect::Overridden { by })
+                    let last = last.get(&folded(arg)).filter(|by| **by > index);
+                    last.map_or(Effect::Counts, |by| Effect::Overridden { by: *by })
                 }
             };
             let module = arg.name().split_once('.').map(|(module, _)| module);

@@ -171,7 +171,7 @@ impl State {
             line,
         };
         if let Value::Known(value, _) = &mut value {
-            self.burn(value.bytes.len() >> 8);
+            self.burn((value.bytes.len() >> 8) + (value.runs.count() >> 3));
             if value.runs.contains(HERE) {
                 let mark = self.place(name, line);
                 value.runs.replace(HERE, mark);

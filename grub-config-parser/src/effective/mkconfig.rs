@@ -4,13 +4,15 @@
 //! `ro $GRUB_CMDLINE_LINUX_RECOVERY $GRUB_CMDLINE_LINUX` for a recovery entry, byte for byte. So the text
 //! is looked for as a whole, and only between the marks of that script.
 
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::Chain;
 use crate::cfg::{Entry, Script};
+use crate::cmdline::arg_ranges;
 use crate::defaults::{Evaluation, Variable};
-use crate::origin::Piece;
+use crate::origin::{Origin, Piece};
 
 /// Text of shell variables, put together, with the place of each byte.
 #[derive(Debug, Clone, Default)]
@@ -45,7 +47,15 @@ impl Joined {
 pub(super) struct Generated {
     normal: Option<Joined>,
     recovery: Option<Joined>,
-    sections: Vec<Range<usize>>,
+    sections: Vec<Section>,
+}
+
+/// A part of the file that one script has written.
+#[derive(Debug)]
+struct Section {
+    range: Range<usize>,
+    lines: Range<usize>,
+    script: String,
 }
 
 /// The place of copied text in the file.
@@ -57,10 +67,11 @@ pub(super) struct Copied<'a> {
 }
 
 impl Generated {
-    pub(super) fn new(script: &Script, defaults: &Evaluation) -> Self {
+    pub(super) fn new(script: &Script, defaults: Option<&Evaluation>) -> Self {
         // A run that stops has not made this file.
-        let usable = defaults.aborts.is_none();
+        let usable = defaults.filter(|defaults| defaults.aborts.is_none());
         let join = |names: [&str; 2]| {
+            let defaults = usable?;
             let mut joined = Joined::default();
             for (i, name) in names.into_iter().enumerate() {
                 if i > 0 {
@@ -70,7 +81,7 @@ impl Generated {
                     return None;
                 }
             }
-            Some(joined).filter(|_| usable)
+            Some(joined)
         };
         Self {
             normal: join(["GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"]),
@@ -80,11 +91,59 @@ impl Generated {
         }
     }
 
+    /// The script that has written this line, from 1.
+    pub(super) fn script_at_line(&self, line: usize) -> Option<String> {
+        let section = self
+            .sections
+            .iter()
+            .find(|section| section.lines.contains(&line))?;
+        Some(section.script.clone())
+    }
+
+    /// The script that has written what stands at this place of the file.
+    pub(super) fn script_at(&self, at: usize) -> Option<String> {
+        let section = self
+            .sections
+            .iter()
+            .find(|section| section.range.contains(&at))?;
+        Some(section.script.clone())
+    }
+
+    /// Where an argument in EL8's `kernelopts` was copied from. `grub2-mkconfig` sets that variable, in the
+    /// environment block and in `grub.cfg`, to `root=... ro` and the same text as in an entry.
+    pub(super) fn kernelopts(&self, value: &str, arg: &str) -> Option<Vec<Origin>> {
+        let joined = self.normal.as_ref()?;
+        let (_, rest) = value.trim().strip_prefix("root=")?.split_once(' ')?;
+        let text = core::str::from_utf8(&joined.text).ok()?;
+        if text.trim().is_empty() || rest.strip_prefix("ro ")?.trim() != text.trim() {
+            return None;
+        }
+        let words = arg_ranges(text).into_iter();
+        let mut found: Option<Vec<Origin>> = None;
+        for word in words.filter(|word| text.get(word.clone()) == Some(arg)) {
+            let pieces = joined.pieces.iter();
+            let inside = |range: &Range<usize>| range.start < word.end && word.start < range.end;
+            let own = pieces.filter(|piece| inside(&piece.range));
+            let origins: Vec<Origin> = own
+                .map(|piece| piece.origin.clone())
+                .collect::<Option<_>>()?;
+            // The same word from two places: either may be meant.
+            if found.as_ref().is_some_and(|other| *other != origins) {
+                return None;
+            }
+            found = Some(origins);
+        }
+        found.filter(|origins| !origins.is_empty())
+    }
+
     /// Where the arguments of this entry were copied from, if they were and still are the same.
     pub(super) fn copied(&self, script: &Script, entry: &Entry) -> Option<Copied<'_>> {
         let span = entry.linux_line.as_ref()?.args_span.clone();
-        let inside = |section: &Range<usize>| section.contains(&span.start);
-        self.sections.iter().find(|section| inside(section))?;
+        let by = self.script_at(span.start)?;
+        let name = by.rsplit('/').next().unwrap_or(&by);
+        if !name.starts_with("10_linux") {
+            return None;
+        }
         let recovery = entry.id.contains("-recovery-") || entry.title.contains("recovery mode");
         let joined = if recovery {
             self.recovery.as_ref()?
@@ -105,10 +164,10 @@ impl Generated {
 }
 
 impl Copied<'_> {
-    /// Adds the places that the text in this range of the file was copied from.
-    pub(super) fn add(&self, range: &Range<usize>, chain: &mut Chain) {
+    /// Adds the places that the text in this range of the file was copied from; false if it was not.
+    pub(super) fn add(&self, range: &Range<usize>, chain: &mut Chain) -> bool {
         if range.start >= self.range.end || range.end <= self.range.start {
-            return;
+            return false;
         }
         let place = |at: usize| at.clamp(self.range.start, self.range.end) - self.range.start;
         let wanted = place(range.start) + self.skip..place(range.end) + self.skip;
@@ -125,23 +184,28 @@ impl Copied<'_> {
         if covered < wanted.end {
             chain.step(None);
         }
+        true
     }
 }
 
-/// The parts of the file that the Linux generator has written.
-fn sections(source: &[u8]) -> Vec<Range<usize>> {
+/// The parts of the file that stand between the marks of `grub-mkconfig`.
+fn sections(source: &[u8]) -> Vec<Section> {
     let mut sections = Vec::new();
     let mut open = None;
     let mut at = 0;
-    for line in source.split_inclusive(|byte| *byte == b'\n') {
+    for (number, line) in source.split_inclusive(|byte| *byte == b'\n').enumerate() {
         if let Some(rest) = line.strip_prefix(b"### BEGIN ") {
             let path = rest.split(|byte| *byte == b' ').next().unwrap_or(rest);
-            let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
-            open = name.starts_with(b"10_linux").then_some(at);
+            let script = String::from_utf8_lossy(path).trim_end().to_string();
+            open = Some((at, number + 1, script));
         } else if line.starts_with(b"### END ")
-            && let Some(start) = open.take()
+            && let Some((start, first, script)) = open.take()
         {
-            sections.push(start..at);
+            sections.push(Section {
+                range: start..at,
+                lines: first..number + 1,
+                script,
+            });
         }
         at += line.len();
     }

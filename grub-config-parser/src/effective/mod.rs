@@ -28,7 +28,7 @@
 //! let menu = script.menu(&Context::default());
 //! let arguments = tracer.menu_entry(&menu.entries[0]);
 //! let shown: Vec<String> = arguments.iter().map(ToString::to_string).collect();
-//! assert_eq!(shown[0], "root=/dev/sda1  grub.cfg:2");
+//! assert_eq!(shown[0], "root=/dev/sda1  grub.cfg:2 < /etc/grub.d/10_linux");
 //! assert_eq!(shown[2], "quiet  grub.cfg:2 < default/grub:1 (GRUB_CMDLINE_LINUX_DEFAULT)");
 //! assert_eq!(shown[3], "iommu=pt  grub.cfg:2 < default/grub.d/gpu.cfg:1 (GRUB_CMDLINE_LINUX_DEFAULT)");
 //! # Ok::<(), grub_config_parser::cfg::SyntaxError>(())
@@ -37,6 +37,7 @@
 mod mkconfig;
 mod variables;
 
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
@@ -63,12 +64,17 @@ pub struct Argument {
     /// True if every byte of it is accounted for. False where something came by a way that is not
     /// followed: a function's parameter, `eval`, a variable that nothing known has set.
     pub complete: bool,
+    /// The script of `grub-mkconfig` that has written the text, or the line that sets the variable it is
+    /// in, where no shell variable is known that it comes from: a change lasts until the file is made anew.
+    pub generator: Option<String>,
 }
 
 impl Argument {
-    /// The place to change: the last of the origins, if the way to it is known.
+    /// The place to change: the last of the origins, if the way to it is known and no generator has
+    /// written it.
     pub fn written(&self) -> Option<&Origin> {
-        self.origins.last().filter(|_| self.complete)
+        let known = self.complete && self.generator.is_none();
+        self.origins.last().filter(|_| known)
     }
 }
 
@@ -77,6 +83,9 @@ impl fmt::Display for Argument {
         write!(f, "{}  ", self.arg)?;
         for (i, origin) in self.origins.iter().enumerate() {
             write!(f, "{}{origin}", if i > 0 { " < " } else { "" })?;
+        }
+        if let Some(generator) = &self.generator {
+            write!(f, " < {generator}")?;
         }
         match (self.complete, self.origins.is_empty()) {
             (true, _) => Ok(()),
@@ -108,10 +117,9 @@ pub struct Tracer<'a> {
 impl<'a> Tracer<'a> {
     /// Looks once through the files.
     pub fn new(sources: &Sources<'a>) -> Self {
-        let generated = match (sources.grub_cfg, sources.defaults) {
-            (Some((_, script)), Some(defaults)) => Some(Generated::new(script, defaults)),
-            _ => None,
-        };
+        let generated = sources
+            .grub_cfg
+            .map(|(_, script)| Generated::new(script, sources.defaults));
         Self {
             sources: *sources,
             generated,
@@ -129,12 +137,14 @@ impl<'a> Tracer<'a> {
         let own = line.and_then(|line| Some(Origin::new(self.sources.grub_cfg?.0, line, None)));
         let origin = |came: &Came, into: &mut Chain| match came {
             Came::Text(range) => {
-                // Text that the generator has put there itself has no other place.
-                if let Some(copied) = &copied {
-                    copied.add(range, into);
+                let led = copied
+                    .as_ref()
+                    .is_some_and(|copied| copied.add(range, into));
+                if !led && let Some(generated) = &self.generated {
+                    into.generator = generated.script_at(range.start).or(into.generator.take());
                 }
             }
-            Came::Variable { name, at } => into.step(self.set_at(name, *at)),
+            Came::Variable { name, at } => self.set_by(self.set_at(name, *at), into),
             Came::Unknown => into.step(None),
         };
         arguments(&entry.raw, &entry.trace, |came, chain| {
@@ -162,7 +172,8 @@ impl<'a> Tracer<'a> {
                             bls::Piece::Text => chain.first(key("options")),
                             bls::Piece::Variable { name, default } => {
                                 chain.first(if default { None } else { key("options") });
-                                chain.step(variables.origin(&name));
+                                self.set_by(variables.origin(&name), chain);
+                                self.kernelopts(&name, variables, chain);
                             }
                         }
                     }
@@ -171,13 +182,40 @@ impl<'a> Tracer<'a> {
             },
             Came::Variable { name, .. } => {
                 chain.first(key("options"));
-                chain.step(variables.origin(name));
+                self.set_by(variables.origin(name), chain);
             }
             Came::Unknown => {
                 chain.first(key("options"));
                 chain.step(None);
             }
         })
+    }
+
+    /// A variable is set there: perhaps on a line that a generator has written.
+    fn set_by(&self, origin: Option<Origin>, chain: &mut Chain) {
+        if let (Some(origin), Some((name, _)), Some(generated)) =
+            (&origin, self.sources.grub_cfg, &self.generated)
+            && origin.file == name
+            && let Some(script) = generated.script_at_line(origin.line)
+        {
+            chain.generator = Some(script);
+        }
+        chain.step(origin);
+    }
+
+    /// Leads an argument in EL8's `kernelopts` to the shell assignment that it was copied from.
+    fn kernelopts(&self, name: &str, variables: &Variables, chain: &mut Chain) {
+        let (Some(generated), Some(value)) = (&self.generated, variables.value(name)) else {
+            return;
+        };
+        if name == "kernelopts"
+            && let Some(origins) = generated.kernelopts(value, &chain.raw)
+        {
+            chain.generator = None;
+            for origin in origins {
+                chain.step(Some(origin));
+            }
+        }
     }
 
     fn set_at(&self, name: &str, at: cfg::SetAt) -> Option<Origin> {
@@ -195,8 +233,11 @@ impl<'a> Tracer<'a> {
 /// The origins of one argument, as they are put together.
 #[derive(Default)]
 struct Chain {
+    /// The argument as the kernel gets it.
+    raw: String,
     origins: Vec<Origin>,
     incomplete: bool,
+    generator: Option<String>,
 }
 
 impl Chain {
@@ -223,7 +264,11 @@ fn arguments(
     mut origin: impl FnMut(&Came, &mut Chain),
 ) -> Vec<Argument> {
     let argument = |range: Range<usize>| {
-        let mut chain = Chain::default();
+        let arg = Arg::new(raw.get(range.clone()).unwrap_or(""));
+        let mut chain = Chain {
+            raw: String::from(arg.raw()),
+            ..Chain::default()
+        };
         match trace.of(&range) {
             Some(came) => {
                 for came in came {
@@ -233,9 +278,10 @@ fn arguments(
             None => chain.incomplete = true,
         }
         Argument {
-            arg: Arg::new(raw.get(range).unwrap_or("")),
+            arg,
             complete: !chain.incomplete && !chain.origins.is_empty(),
             origins: chain.origins,
+            generator: chain.generator,
         }
     };
     arg_ranges(raw).into_iter().map(argument).collect()

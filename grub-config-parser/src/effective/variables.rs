@@ -44,6 +44,11 @@ impl Variables {
             .collect()
     }
 
+    /// The value of one.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.set.get(name).map(|(value, _)| value.as_str())
+    }
+
     /// Where a variable was set; `None` where that is not known or it is not set.
     pub fn origin(&self, name: &str) -> Option<Origin> {
         self.set.get(name)?.1.clone()

@@ -1,4 +1,4 @@
-use grub_config_parser::cmdline::{Arg, CommandLine, Edit, Effect, edit_line, split_bytes};
+use grub_config_parser::cmdline::{CommandLine, Edit, Effect, edit_line, split_bytes};
 
 use super::{done, edits, only_an_argument, subsequence};
 
@@ -44,10 +44,4 @@ fn check(text: &str, line: &CommandLine, edit: &Edit<'_>) {
             only_an_argument(text.as_bytes(), edited.as_bytes(), edit);
         }
     }
-}
-
-/// What an argument is for the kernel stays so when it is taken on its own.
-pub fn argument(raw: &str) {
-    let arg = Arg::new(raw);
-    assert!(raw.contains(arg.raw()));
 }
