@@ -33,6 +33,9 @@ pub struct Argument {
     /// First the line that GRUB reads, then what that line takes the text from; the last one is the
     /// place to change.
     pub from: Vec<Origin>,
+    /// The script of grub-mkconfig that wrote it by itself, such as `10_linux` for `root=`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generator: Option<String>,
     /// Whether that accounts for all of it.
     pub complete: bool,
     /// What it does.
@@ -169,6 +172,7 @@ fn arguments(line: &CommandLine, traced: &[parser::Argument]) -> Vec<Argument> {
         Argument {
             arg: arg.to_owned(),
             from: traced.map_or_else(Vec::new, |t| t.origins.iter().map(origin).collect()),
+            generator: traced.and_then(|t| t.generator.clone()),
             complete: traced.is_some_and(|t| t.complete),
             effect: Effect::of(explained.effect),
         }

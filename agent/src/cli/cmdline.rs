@@ -165,6 +165,7 @@ fn lines(entry: &Entry) -> String {
             _ => origin.to_string(),
         };
         let mut from: Vec<String> = argument.from.iter().map(place).collect();
+        from.extend(argument.generator.clone());
         if !argument.complete {
             from.push("not known".to_owned());
         }
