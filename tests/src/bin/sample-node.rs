@@ -165,12 +165,12 @@ fn tool(name: &str, args: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match (name, args.as_slice()) {
         ("grub-script-check" | "grub2-script-check", [file]) => {
-            node::grub::check(&machine.text(file)?)?
+            node::grub::check(&machine.text(file)?)?;
         }
         ("update-grub", []) => node::regenerate(&machine, None)?,
         ("grub-mkconfig" | "grub2-mkconfig", []) => print!("{}", node::menu(&machine)?.text()),
         ("grub-mkconfig" | "grub2-mkconfig", ["-o" | "--output", file]) => {
-            node::regenerate(&machine, Some(file))?
+            node::regenerate(&machine, Some(file))?;
         }
         _ => return Err(format!("{name}: these arguments are not understood: {args:?}").into()),
     }
