@@ -1,6 +1,6 @@
 //! Somebody holds a block lock against the reboot.
 
-use gdr_tests::machine::{Error, agent_image};
+use gdr_tests::machine::{Error, Inventory, Machine, agent_image};
 
 use crate::common::*;
 use crate::policy::{CAN_BE_MET, policy};
@@ -10,8 +10,9 @@ fn a_block_lock_is_respected_and_the_request_outlives_it() -> Result<(), Error> 
     let Some(image) = agent_image("denied")? else {
         return Ok(());
     };
-    let (mut machine, _) = ready(&image, "denied", &policy("[]", CAN_BE_MET))?;
+    let (mut machine, before) = ready(&image, "denied", &policy("[]", CAN_BE_MET))?;
     let old_line = cmdline(&mut machine)?;
+    nobody_to_ask_is_told_before_anything_is_written(&mut machine, &before)?;
     machine.ok(
         "systemd-run --unit=hold systemd-inhibit --what=shutdown --mode=block --who=backup --why='tape is running' sleep infinity
          for i in $(seq 60); do systemd-inhibit --list --no-legend | grep -q backup && exit 0; sleep 1; done; exit 1",
@@ -42,5 +43,25 @@ fn a_block_lock_is_respected_and_the_request_outlives_it() -> Result<(), Error> 
     assert!(has(&trial, "gdr.txn"), "{trial:?}");
     wait_for_state(&mut machine, &["COMMITTED", "IDLE"])?;
     assert_healthy(&mut machine)?;
+    Ok(())
+}
+
+/// Without D-Bus, as far as the agent can see.
+fn nobody_to_ask_is_told_before_anything_is_written(
+    machine: &mut Machine,
+    before: &Inventory,
+) -> Result<(), Error> {
+    let hidden = machine.run(
+        "unshare --mount sh -c 'mount -t tmpfs none /run/dbus && exec gdr-agent apply --reboot'",
+    )?;
+    assert_eq!(hidden.status, 7, "{}\n{}", hidden.stdout, hidden.stderr);
+    for said in ["no system bus", "nothing was changed", "--no-reboot"] {
+        assert!(hidden.stderr.contains(said), "{said}: {}", hidden.stderr);
+    }
+    assert_eq!(
+        before.changes(&Inventory::take(machine)?),
+        Vec::<String>::new()
+    );
+    assert_eq!(state(machine)?, "IDLE");
     Ok(())
 }
