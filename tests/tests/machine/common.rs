@@ -126,3 +126,18 @@ pub(crate) fn wait_for_state(machine: &mut Machine, wanted: &[&str]) -> Result<A
     }
     panic!("no state of {wanted:?} within 20 minutes, last seen {last}");
 }
+
+/// What the agent tells of the default entry is what booted.
+pub(crate) fn told_is_booted(machine: &mut Machine) -> Result<(), Error> {
+    let answer = machine.agent("cmdline")?;
+    assert_eq!(answer.status, 0, "{}", answer.stderr);
+    let entries = answer.json["entries"].as_array().unwrap();
+    let default = entries.iter().find(|e| e["default"] == true).unwrap();
+    let line = machine.ok("cat /proc/cmdline")?;
+    let (_image, running) = line.split_once(' ').unwrap();
+    assert_eq!(default["raw"].as_str().unwrap().trim(), running);
+    for argument in default["arguments"].as_array().unwrap() {
+        assert_ne!(argument["from"].as_array().unwrap().len(), 0, "{argument}");
+    }
+    Ok(())
+}

@@ -56,6 +56,7 @@ fn a_good_policy_is_tried_once_and_then_permanent() -> Result<(), Error> {
     assert_eq!(acs_words(&mut machine)?, [ACS_CLEARED, ACS_CLEARED, ACS_ON]);
     assert_healthy(&mut machine)?;
 
+    told_is_booted(&mut machine)?;
     the_second_apply_changes_nothing(&mut machine)?;
     only_its_own_files_differ(&before.changes(&Inventory::take(&mut machine)?));
     Ok(())

@@ -34,21 +34,6 @@ update-grub
 grep -q blscfg /boot/grub/grub.cfg
 "#;
 
-/// What the agent tells of the default entry is what booted.
-fn told_is_booted(machine: &mut Machine) -> Result<(), Error> {
-    let answer = machine.agent("cmdline")?;
-    assert_eq!(answer.status, 0, "{}", answer.stderr);
-    let entries = answer.json["entries"].as_array().unwrap();
-    let default = entries.iter().find(|e| e["default"] == true).unwrap();
-    let line = machine.ok("cat /proc/cmdline")?;
-    let (_image, running) = line.split_once(' ').unwrap();
-    assert_eq!(default["raw"].as_str().unwrap().trim(), running);
-    for argument in default["arguments"].as_array().unwrap() {
-        assert_ne!(argument["from"].as_array().unwrap().len(), 0, "{argument}");
-    }
-    Ok(())
-}
-
 fn whole_way(machine: &mut Machine) -> Result<Vec<String>, Error> {
     assert_healthy(machine)?;
     told_is_booted(machine)?;
