@@ -1,10 +1,11 @@
 //! Clearing and restoring ACS redirection on a machine: read, decide, save the old words, write,
 //! read back. The decisions are [`crate::pci::clear`]'s and [`crate::pci::saved`]'s.
 
-use gdr_policy::{AcsScope, Devices, Policy, Selector};
+use gdr_policy::{AcsMethod, AcsScope, Devices, Policy, Selector};
 
 use crate::facts::pci::{Depth, conditions, functions};
-use crate::pci::clear::{self, AcsPlan, Conditions, Request, Scope};
+use crate::pci::by_kernel;
+use crate::pci::clear::{self, AcsPlan, ByKernel, Conditions, Lockdown, Request, Scope};
 use crate::pci::saved::{self, RestoreAction, RestoreDecision, Saved};
 use crate::pci::select::Selectors;
 use crate::pci::topology::Topology;
@@ -59,6 +60,74 @@ pub fn request(policy: &Policy) -> Request {
             .iter()
             .fold(0, |mask, bit| mask | bit.mask()),
     }
+}
+
+/// Whether the kernel's command line turns redirection off on this node, and no register is written.
+#[must_use]
+pub fn by_kernel(policy: &Policy, conditions: Conditions) -> bool {
+    match policy.acs.method {
+        _ if policy.acs.scope == AcsScope::Keep => false,
+        AcsMethod::ConfigSpace => false,
+        AcsMethod::Cmdline => true,
+        // What cannot be written can still be asked of the kernel.
+        AcsMethod::Auto => matches!(
+            conditions.lockdown,
+            Lockdown::Integrity | Lockdown::Confidentiality
+        ),
+    }
+}
+
+/// Adds to a plan what the kernel's command line has to say, where that is the policy's way.
+pub fn ask_kernel(
+    plan: &mut AcsPlan,
+    tree: &Tree<'_>,
+    policy: &Policy,
+    conditions: Conditions,
+    release: Option<&str>,
+) {
+    if !by_kernel(policy, conditions) {
+        return;
+    }
+    // Writing is not what is done, so what forbids it refuses nothing; a guest's registers stay a guest's.
+    plan.refusals.retain(|refusal| refusal.id != "acs.lockdown");
+    let mut refuse = |id: &str, text: String, fix: &str| {
+        plan.refusals.push(clear::Refusal {
+            id: id.to_owned(),
+            bdf: None,
+            text,
+            fix: fix.to_owned(),
+        });
+    };
+    let mut argument = None;
+    let right = by_kernel::kernel(release.unwrap_or_default());
+    if conditions.in_vm == Some(true) {
+        // The refusal that is there says what helps.
+    } else if request(policy).mask != crate::pci::acs::REDIRECT {
+        refuse(
+            "acs.cmdline-bits",
+            "the kernel's parameter turns off RR, CR and EC together, and `acs.clear` does not name all three".to_owned(),
+            "set `acs.clear = [\"RR\", \"CR\", \"EC\"]`, or `acs.method = \"config-space\"`",
+        );
+    } else if let by_kernel::Kernel::Doubtful(why) = right {
+        refuse(
+            "acs.kernel-bug",
+            format!(
+                "`pci=disable_acs_redir=` is not used on kernel {}: {why}",
+                release.unwrap_or("(unknown)")
+            ),
+            "install a kernel that has the fix, set `acs.method = \"config-space\"`, or turn ACS off in the firmware setup",
+        );
+    } else {
+        argument = by_kernel::argument(tree, &plan.in_scope);
+        if argument.is_none() && !plan.in_scope.is_empty() {
+            refuse(
+                "acs.way-unknown",
+                "the way from the root bus to one of the ports is not known, so the kernel cannot be told which it is".to_owned(),
+                "run it as root on the node",
+            );
+        }
+    }
+    plan.by_kernel = Some(ByKernel { argument });
 }
 
 /// Reads the ports as far as a policy's decision about ACS needs it, and lends what was decided.

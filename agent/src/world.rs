@@ -61,7 +61,11 @@ impl World {
     #[must_use]
     pub fn acs(&self, policy: &Policy) -> AcsPlan {
         self.with_tree(policy, |tree, topology| {
-            clear::plan(tree, topology, crate::acs::request(policy), self.conditions)
+            let request = crate::acs::request(policy);
+            let mut plan = clear::plan(tree, topology, request, self.conditions);
+            let release = self.facts.running.release.get().map(String::as_str);
+            crate::acs::ask_kernel(&mut plan, tree, policy, self.conditions, release);
+            plan
         })
     }
 

@@ -11,6 +11,9 @@ use crate::{state, sys};
 /// Clears the ports that a policy names; a port that does not take it is an error.
 pub(super) fn clear_for(root: &Root, world: &World, policy: &Policy) -> Result<(), EngineError> {
     let plan = world.acs(policy);
+    if plan.by_kernel.is_some() {
+        return Ok(());
+    }
     let outcomes = world
         .with_tree(policy, |tree, _| acs::clear(root, tree, &plan))
         .map_err(failed)?;
@@ -41,6 +44,9 @@ pub fn early(root: &Root, trial: Option<&Policy>) -> Result<Vec<String>, EngineE
     let Some(policy) = trial.or(committed.as_ref()) else {
         return Ok(Vec::new());
     };
+    if acs::by_kernel(policy, crate::facts::pci::conditions(root)) {
+        return Ok(Vec::new());
+    }
     let (refusals, outcomes) = acs::decide(root, policy, |tree, _, plan, _| {
         (plan.refusals.clone(), acs::clear(root, tree, plan))
     })?;

@@ -95,7 +95,7 @@ impl Engine<'_> {
 fn added(world: &World, policy: &gdr_policy::Policy, trial: Option<&Trial>) -> Vec<String> {
     let before = trial.map(|t| CommandLine::parse(&t.known_good));
     let earlier = world.committed.as_ref().map(|c| c.added.as_slice());
-    let mut set = Edits::of(policy, &world.facts).set;
+    let mut set = Edits::of(policy, &world.facts, &world.acs(policy)).set;
     set.retain(|arg| {
         earlier.unwrap_or_default().contains(arg)
             || before

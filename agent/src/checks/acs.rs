@@ -29,12 +29,10 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
             Action::AlreadyClear | Action::NoCapability => {
                 answers.push(Answer::met(ID, subject, from()));
             }
-            Action::Clear => answers.push(Answer::failed(
-                ID,
-                subject,
-                from(),
-                "run `gdr-agent acs clear`",
-            )),
+            Action::Clear => answers.push(Answer::failed(ID, subject, from(), fix(input))),
+            Action::Refused if input.acs.by_kernel.is_some() => {
+                answers.push(Answer::failed(ID, subject, from(), fix(input)));
+            }
             Action::Refused => answers.push(Answer::failed(
                 ID,
                 subject,
@@ -63,4 +61,23 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
         });
     }
     answers
+}
+
+/// What helps where a port redirects.
+fn fix(input: &Input) -> &'static str {
+    let told = input
+        .acs
+        .by_kernel
+        .as_ref()
+        .and_then(|kernel| kernel.argument.as_deref());
+    let line = input.facts.running.cmdline.get();
+    match (told, line) {
+        (Some(argument), Some(line)) if line.contains(argument) => {
+            "this kernel does not do what pci=disable_acs_redir= says (6.11 and later until \"PCI: Fix Extend ACS \
+             configurability\" write wrong values): use another kernel, or `acs.method = \"config-space\"`"
+        }
+        (Some(_), _) => "run `gdr-agent plan`: the kernel has to be booted with the argument",
+        (None, _) if input.acs.by_kernel.is_some() => "see the refusals of `gdr-agent plan`",
+        (None, _) => "run `gdr-agent acs clear`",
+    }
 }

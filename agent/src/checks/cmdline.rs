@@ -8,7 +8,7 @@ use crate::plan::Edits;
 const ID: &str = "cmdline.argument";
 
 pub(super) fn ask(input: &Input) -> Vec<Answer> {
-    let edits = Edits::of(input.policy, input.facts);
+    let edits = Edits::of(input.policy, input.facts, input.acs);
     let fact = &input.facts.running.cmdline;
     let Some(text) = fact.get() else {
         return vec![Answer::unknown(

@@ -10,6 +10,7 @@
 
 pub mod acs;
 mod bdf;
+pub mod by_kernel;
 pub mod clear;
 pub mod config;
 mod image;

@@ -278,6 +278,8 @@ mod tests {
             ports: vec![port],
             refusals: Vec::new(),
             notes: Vec::new(),
+            in_scope: vec![],
+            by_kernel: None,
         }
     }
 

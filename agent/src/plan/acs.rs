@@ -1,13 +1,31 @@
 //! Ports whose ACS redirect bits are to be cleared, at every boot.
 
+use gdr_policy::AcsMethod;
+
 use super::step::{Action, Phase, Step};
 use super::{Input, Plan};
 
 pub(super) fn plan(input: &Input, plan: &mut Plan) {
+    let asked = input.policy.acs.method == AcsMethod::Cmdline;
     for refusal in &input.acs.refusals {
+        if asked
+            && input
+                .acs
+                .by_kernel
+                .as_ref()
+                .is_some_and(|k| k.argument.is_none())
+        {
+            // What the policy asks for by name is not left out silently, nor tried to see it fail.
+            plan.refuse(&refusal.id, refusal.text.clone(), refusal.fix.clone());
+            continue;
+        }
         // A node where ACS must stay as it is can still have everything else applied.
         plan.notes
             .push(format!("{}: {}; {}", refusal.id, refusal.text, refusal.fix));
+    }
+    if input.acs.by_kernel.is_some() {
+        // The argument is part of the command line's trial; the registers decide after the boot.
+        return;
     }
     let writes: Vec<_> = input.acs.to_clear().collect();
     if writes.is_empty() {

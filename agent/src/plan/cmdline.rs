@@ -19,9 +19,14 @@ pub(crate) struct Edits {
 
 impl Edits {
     /// The policy's wishes on this machine.
-    pub(crate) fn of(policy: &gdr_policy::Policy, facts: &crate::facts::Facts) -> Self {
+    pub(crate) fn of(
+        policy: &gdr_policy::Policy,
+        facts: &crate::facts::Facts,
+        acs: &crate::pci::clear::AcsPlan,
+    ) -> Self {
         let wanted = iommu::wanted(policy.kernel.iommu, facts);
         let mut set: Vec<String> = wanted.set.into_iter().map(|(arg, _)| arg).collect();
+        set.extend(acs.by_kernel.as_ref().and_then(|k| k.argument.clone()));
         // What a person wrote comes last, so that it wins over what we derive.
         for arg in &policy.kernel.set {
             let arg = arg.to_string();
@@ -62,7 +67,7 @@ pub(crate) fn removes(pattern: &str, arg: &str) -> bool {
 }
 
 pub(super) fn plan(input: &Input, modules: &[String], plan: &mut Plan) {
-    let edits = Edits::of(input.policy, input.facts);
+    let edits = Edits::of(input.policy, input.facts, input.acs);
     plan.notes.extend(edits.notes.iter().cloned());
     let ours = !dropped(input, &edits).is_empty();
     if edits.set.is_empty() && edits.remove.is_empty() && !ours {

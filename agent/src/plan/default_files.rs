@@ -2,7 +2,7 @@
 //! command line that was tried.
 
 use grub_config_parser::cmdline::{Arg, CommandLine};
-use grub_config_parser::defaults;
+use grub_config_parser::{cfg, defaults};
 
 use super::Input;
 use super::cmdline::Edits;
@@ -47,7 +47,12 @@ pub(super) fn changes(
         edited.retain(|(path, _)| path != DROP_IN);
     } else {
         let dropped = super::cmdline::dropped(input, edits);
-        edited = without(&edited, dropped.iter().map(Arg::raw))?;
+        let quoted: Vec<String> = dropped.iter().map(|arg| script_word(arg.raw())).collect();
+        let both = dropped
+            .iter()
+            .map(Arg::raw)
+            .chain(quoted.iter().map(String::as_str));
+        edited = without(&edited, both)?;
     }
     let mut missing: Vec<String> = Vec::new();
     let mut line = CommandLine::from_args(rest.args().iter().cloned().chain(words(&edited)?));
@@ -238,9 +243,25 @@ fn words(files: &Files) -> Result<Vec<Arg>, Refusal> {
                 "write the value out, without commands or conditions",
             ));
         };
-        args.extend(CommandLine::parse(value).args().iter().cloned());
+        args.extend(as_grub_reads(value).args().iter().cloned());
     }
     Ok(args)
+}
+
+/// grub-mkconfig copies the value into a `linux` line as it is, where GRUB takes quotes away and puts
+/// variables in.
+fn as_grub_reads(value: &str) -> CommandLine {
+    let script = format!("menuentry a {{\nlinux /k {value}\n}}\n");
+    let entry = cfg::Script::parse(script.as_bytes())
+        .ok()
+        .and_then(|script| {
+            script
+                .menu(&cfg::Context::default())
+                .entries
+                .into_iter()
+                .next()
+        });
+    entry.map_or_else(|| CommandLine::parse(value), |entry| entry.cmdline)
 }
 
 fn refusal(id: &str, message: String, fix: &str) -> Refusal {

@@ -42,6 +42,16 @@ pub(super) fn changes(
     let default = default_file(boot);
     let gone = dropped(input, edits);
     let set: Vec<Arg> = edits.set.iter().map(|arg| Arg::new(arg)).collect();
+    if let Some(arg) = set.iter().find(|arg| arg.raw().contains(';')) {
+        return Err(refusal(
+            "boot.entry-uneditable",
+            format!(
+                "boot entries in files cannot hold `{}`: GRUB takes `;` for the end of a command",
+                arg.name()
+            ),
+            "set `acs.method = \"config-space\"`, or turn ACS off in the firmware setup",
+        ));
+    }
     let edits = all_edits(edits, &set, &gone);
     let mut changes = Changes::default();
     let mut last = None;

@@ -136,7 +136,8 @@ fn acs(tree: &Tree, iommu: Iommu, cmdline: &str) -> Result<usize, TreeError> {
     let redirect_off = disable_acs_redir(cmdline);
     let mut ports = 0;
     for bdf in tree.names("sys/bus/pci/devices")? {
-        let path = format!("{}/config", device_dir(tree, &bdf)?);
+        let dir = device_dir(tree, &bdf)?;
+        let path = format!("{dir}/config");
         let mut config = tree.read(&path)?;
         let word = |config: &[u8], at: usize| match config.get(at..at + 2) {
             Some([low, high]) => Some(u16::from_le_bytes([*low, *high])),
@@ -150,7 +151,7 @@ fn acs(tree: &Tree, iommu: Iommu, cmdline: &str) -> Result<usize, TreeError> {
         if iommu != Iommu::Off {
             control |= capability & ACS_KERNEL;
         }
-        if redirect_off.iter().any(|name| names(name, &bdf)) {
+        if redirect_off.iter().any(|name| names(name, &dir)) {
             control &= !ACS_REDIRECT;
         }
         if let Some(slot) = config.get_mut(ACS_CONTROL..ACS_CONTROL + 2) {
@@ -188,9 +189,36 @@ fn disable_acs_redir(cmdline: &str) -> Vec<String> {
     all
 }
 
-/// Is `bdf` the device that `name`, with or without its domain, means?
-fn names(name: &str, bdf: &str) -> bool {
-    name == bdf || bdf.strip_prefix("0000:") == Some(name)
+/// Is the device at `dir` the one that `name` means: an address, with or without its domain, or the way
+/// to it from its root bus (drivers/pci/pci.c `pci_dev_str_match_path`)?
+fn names(name: &str, dir: &str) -> bool {
+    let way: Vec<&str> = dir
+        .split('/')
+        .filter(|part| part.matches(':').count() == 2)
+        .collect();
+    let Some((own, above)) = way.split_last() else {
+        return false;
+    };
+    let mut steps = name.split('/').rev();
+    let short = |bdf: &str| bdf.rsplit(':').next().unwrap_or("").to_owned();
+    let mut at = *own;
+    let mut above = above.iter().rev();
+    loop {
+        let Some(step) = steps.next() else {
+            return false;
+        };
+        if step.contains(':') {
+            let same = step == at || at.strip_prefix("0000:") == Some(step);
+            return same && steps.next().is_none();
+        }
+        if step != short(at) {
+            return false;
+        }
+        match above.next() {
+            Some(bridge) => at = bridge,
+            None => return false,
+        }
+    }
 }
 
 /// `sys/devices/...` of a function.

@@ -12,6 +12,7 @@ mod dies;
 mod fails;
 mod good;
 mod grubs;
+mod lockdown;
 mod one_shot;
 mod policy;
 mod power_cut;

@@ -86,6 +86,20 @@ pub struct AcsPlan {
     pub refusals: Vec<Refusal>,
     /// Things worth knowing that refuse nothing.
     pub notes: Vec<String>,
+    /// The ports that the scope names and that may be cleared, redirecting or not.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub in_scope: Vec<Bdf>,
+    /// Where the kernel is to turn redirection off at boot: the argument for it, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_kernel: Option<ByKernel>,
+}
+
+/// Redirection is turned off by the kernel's command line and not by writing registers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ByKernel {
+    /// `pci=disable_acs_redir=...`; null where there is nothing to turn off, or it must not be used.
+    pub argument: Option<String>,
 }
 
 impl AcsPlan {
@@ -121,6 +135,11 @@ pub fn plan(
         ports.sort_by_key(|port| port.bdf);
     }
     let pending = ports.iter().any(|port| port.action == Action::Clear);
+    let in_scope = ports
+        .iter()
+        .filter(|port| matches!(port.action, Action::Clear | Action::AlreadyClear))
+        .map(|port| port.bdf)
+        .collect();
     let whole = if pending { conditions.refusal() } else { None };
     if let Some(refusal) = &whole {
         for port in ports.iter_mut().filter(|port| port.action == Action::Clear) {
@@ -133,6 +152,8 @@ pub fn plan(
         ports,
         refusals,
         notes: notes(topology, request, conditions),
+        in_scope,
+        by_kernel: None,
     }
 }
 
