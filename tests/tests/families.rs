@@ -294,7 +294,7 @@ fn an_environment_block_without_room_is_told_before_anything_is_written() {
     let apply = node.json(&["apply", "--reboot"], 9);
     let refusal = &apply["refusals"][0];
     assert_eq!(refusal["id"], "boot.grubenv-full", "{apply:#}");
-    assert!(refusal["message"].as_str().unwrap().contains("bytes more"));
+    assert!(refusal["message"].as_str().unwrap().contains("room"));
     assert_eq!(fingerprint(node.path()), before);
 }
 
@@ -378,4 +378,169 @@ fn an_argument_that_a_later_one_overrides_is_told() {
         last("iommu=pt"),
         "/etc/default/grub.d/50-cloudimg-settings.cfg:1"
     );
+}
+
+const ENTRIES: &str = "boot/loader/entries";
+const MACHINE: &str = "3f1d0c7e5b9a4d2c8e6f1a2b3c4d5e6f";
+
+fn entry(kernel: &str) -> String {
+    format!("{ENTRIES}/{MACHINE}-{kernel}.conf")
+}
+
+fn edit(node: &Node, path: &str, from: &str, to: &str) {
+    let text = String::from_utf8(node.read(path)).unwrap();
+    assert!(text.contains(from), "{path}: {text}");
+    node.write(path, text.replace(from, to).as_bytes());
+}
+
+fn commit(node: &Node) {
+    node.json(&["apply", "--reboot"], 8);
+    node.reboot(Reboot::default());
+    assert_eq!(node.json(&["status"], 0)["state"], "COMMITTED");
+}
+
+#[test]
+fn what_another_entry_had_before_survives_a_rollback() {
+    let node = node(Family::El9);
+    let old = entry("6.1.0-35-amd64");
+    edit(&node, &old, " ro ", " ro intel_iommu=on iommu=pt ");
+    let before = fingerprint(node.path());
+    commit(&node);
+    node.json(&["rollback"], 8);
+    node.reboot(Reboot::default());
+    assert_eq!(fingerprint(node.path()), before);
+}
+
+#[test]
+fn an_entry_that_somebody_has_changed_since_loses_only_the_policys_arguments() {
+    for family in [Family::El9, Family::El8] {
+        let node = node(family);
+        commit(&node);
+        let path = match family {
+            Family::El8 => "boot/grub2/grubenv".to_owned(),
+            _ => entry("6.1.0-37-amd64"),
+        };
+        // grubby --args=theirs, in place
+        match family {
+            Family::El8 => edit(&node, &path, "iommu=pt \n#######", "iommu=pt theirs \n"),
+            _ => edit(&node, &path, "iommu=pt", "iommu=pt theirs"),
+        }
+        let rollback = node.json(&["rollback"], 8);
+        let conflicts = rollback["status"]["conflicts"].to_string();
+        assert!(
+            conflicts.contains("only the policy's arguments"),
+            "{conflicts}"
+        );
+        node.reboot(Reboot::default());
+        assert!(has(&node, "theirs"), "{family:?}: {}", node.cmdline());
+        assert!(!has(&node, "iommu=pt"), "{family:?}: {}", node.cmdline());
+    }
+}
+
+#[test]
+fn room_in_grubenv_is_counted_with_the_trials_own_variables() {
+    let node = node(Family::El8);
+    let path = "boot/grub2/grubenv";
+    let text = String::from_utf8(node.read(path)).unwrap();
+    let body = text.trim_end_matches('#');
+    // Enough for the arguments (24 bytes), or for the trial's two variables (54), not for both.
+    let filler = format!("filler={}\n", "x".repeat(1024 - body.len() - 8 - 60));
+    let text = format!("{body}{filler}");
+    node.write(
+        path,
+        format!("{text}{}", "#".repeat(1024 - text.len())).as_bytes(),
+    );
+    let plan = node.json(&["plan"], 9);
+    assert_eq!(plan["refusals"][0]["id"], "boot.grubenv-full", "{plan:#}");
+}
+
+#[test]
+fn the_template_of_new_kernels_is_never_older_than_the_defaults() {
+    let node = node(Family::El9);
+    let newer = || {
+        let time = |path: &str| {
+            let meta = std::fs::metadata(node.path().join(path)).unwrap();
+            meta.modified().unwrap()
+        };
+        time("etc/kernel/cmdline") >= time("etc/default/grub")
+    };
+    commit(&node);
+    assert!(newer(), "after the commit");
+    node.json(&["rollback"], 8);
+    node.reboot(Reboot::default());
+    assert!(newer(), "after the rollback");
+}
+
+#[test]
+fn entries_of_another_system_are_left_alone() {
+    let node = node(Family::El9);
+    let other = format!("{ENTRIES}/{}-6.1.0-20-amd64.conf", "0".repeat(32));
+    let text =
+        b"title Other\nlinux /boot/vmlinuz-6.1.0-35-amd64\noptions root=/dev/sdb1 ro quiet\n";
+    node.write(&other, text);
+    commit(&node);
+    assert_eq!(node.read(&other), text);
+}
+
+#[test]
+fn a_default_that_is_right_already_does_not_hide_that_other_places_are_not() {
+    let node = node(Family::El9);
+    let default = entry("6.1.0-37-amd64");
+    edit(
+        &node,
+        &default,
+        "ttyS0,115200n8",
+        "ttyS0,115200n8 intel_iommu=on iommu=pt",
+    );
+    node.reboot(Reboot::default());
+    assert!(has(&node, "iommu=pt"));
+    let plan = node.json(&["plan"], 3);
+    assert_eq!(plan["reboot_required"], false, "{plan:#}");
+    node.json(&["apply"], 0);
+    for path in ["etc/kernel/cmdline", &entry("6.1.0-35-amd64")] {
+        let text = String::from_utf8(node.read(path)).unwrap();
+        assert!(text.contains("iommu=pt"), "{path}: {text}");
+    }
+    assert_eq!(node.json(&["apply"], 0)["changed"], false);
+}
+
+#[test]
+fn leftovers_of_a_power_cut_are_no_entries_and_go() {
+    let node = node(Family::El9);
+    let before = fingerprint(node.path());
+    let left =
+        format!("{ENTRIES}/.gdr-agent-tmp.0123456789abcdef.{MACHINE}-6.1.0-37-amd64.conf.tmp");
+    node.write(&left, b"title half\nlinux /boot/vmli");
+    let hold = format!("{}.gdr-agent-old", entry("6.1.0-37-amd64"));
+    node.write(&hold, b"old");
+    commit(&node);
+    assert!(!node.has(&left) && !node.has(&hold));
+    node.json(&["rollback"], 8);
+    node.reboot(Reboot::default());
+    assert_eq!(fingerprint(node.path()), before);
+}
+
+#[test]
+fn two_menus_of_which_one_may_be_dead_are_refused() {
+    let node = node(Family::El9);
+    let dir = node.path().join("boot/efi/EFI/rocky");
+    std::fs::create_dir_all(&dir).unwrap();
+    std::fs::write(
+        dir.join("grub.cfg"),
+        "search.fs_uuid x root\nconfigfile $prefix/grub.cfg\n",
+    )
+    .unwrap();
+    node.json(&["plan"], 3);
+    std::fs::write(dir.join("grub.cfg"), "insmod blscfg\nblscfg\n").unwrap();
+    let plan = node.json(&["plan"], 9);
+    assert_eq!(plan["refusals"][0]["id"], "boot.two-menus", "{plan:#}");
+}
+
+#[test]
+fn what_grub_adds_to_every_entry_is_not_left_out_of_a_trial() {
+    let node = node(Family::El9);
+    let path = "boot/grub2/grubenv";
+    edit(&node, path, &"#".repeat(24), "early_initrd=acpi.img\n##");
+    let plan = node.json(&["plan"], 9);
+    assert_eq!(plan["refusals"][0]["id"], "boot.entry-variable", "{plan:#}");
 }

@@ -1,5 +1,6 @@
 //! Telling GRUB to boot the trial once, and taking that back: one in-place write of grubenv.
 
+use grub_config_parser::cmdline::{CommandLine, Edit};
 use grub_config_parser::grubenv::EnvBlock;
 
 use super::engine::{Engine, EngineError};
@@ -93,15 +94,42 @@ impl Engine<'_> {
             return Ok(None);
         }
         if now != intent.post {
-            return Ok(Some(format!(
-                "`{}` in {path} was changed by somebody else since and was left alone; it was `{}`",
-                intent.name, intent.pre
-            )));
+            return self.unpick_env(intent, &path, &old, &mut env).map(Some);
         }
         env.set(&intent.name, &intent.pre)
             .map_err(|e| self.refused(&path, &e.to_string()))?;
         boot_write::overwrite(self.root, &path, &old, env.as_bytes())?;
         Ok(None)
+    }
+
+    /// Takes the policy's arguments out of a value that somebody else has changed since.
+    fn unpick_env(
+        &self,
+        intent: &EnvIntent,
+        path: &str,
+        old: &[u8],
+        env: &mut EnvBlock,
+    ) -> Result<String, EngineError> {
+        let before = CommandLine::parse(&intent.pre);
+        let after = CommandLine::parse(&intent.post);
+        let mut changed = false;
+        for arg in after
+            .args()
+            .iter()
+            .filter(|arg| !before.contains_exact(arg))
+        {
+            let edit = Edit::Remove(arg.raw());
+            changed |= env
+                .edit_argument(&intent.name, &edit)
+                .map_err(|e| self.refused(path, &e.to_string()))?;
+        }
+        if changed {
+            boot_write::overwrite(self.root, path, old, env.as_bytes())?;
+        }
+        Ok(format!(
+            "`{}` in {path} was changed by somebody else since: only the policy's arguments were taken out; it was `{}`",
+            intent.name, intent.pre
+        ))
     }
 
     /// Somebody may have rewritten the boot configuration since it was staged.

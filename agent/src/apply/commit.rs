@@ -60,13 +60,15 @@ impl Engine<'_> {
                 Action::Record | Action::LoadModule(_) | Action::TrialEntry | Action::ClearAcs => {}
             }
         }
+        let intents = self.record()?.work.intents.clone();
+        self.keep_template_newer(&intents)?;
         let added = added(&world, &policy, trial.as_ref());
         self.remember(&digest, &id, policy, added)?;
         if trial.is_some() {
             self.remove_hook()?;
             self.clean_env()?;
         }
-        Ok(())
+        self.sweep()
     }
 
     fn remember(

@@ -101,6 +101,7 @@ impl<'r> Engine<'r> {
             trial: plan.trial.clone(),
             intents: Vec::new(),
             env: Vec::new(),
+            entries: plan.entries.clone(),
             modules: Vec::new(),
             unmet: Vec::new(),
         };

@@ -6,8 +6,8 @@ use grub_config_parser::cmdline::{Arg, CommandLine};
 
 use super::arm::grub_dir;
 use super::engine::{Engine, EngineError};
-use crate::facts::{ENTRIES, Facts};
-use crate::journal::{DIR, Image, Intent, Trial, image_of};
+use crate::facts::{ENTRIES, Facts, KERNEL_CMDLINE};
+use crate::journal::{DIR, Image, Intent, Trial, Work, image_of};
 use crate::plan;
 use crate::sys::{boot_write, process, write};
 
@@ -23,6 +23,10 @@ impl Engine<'_> {
             match self.put_back(intent)? {
                 Outcome::Done => {}
                 Outcome::Regenerate => regenerate = Some(intent.path.clone()),
+                Outcome::Conflict if self.unpick(intent)? => conflicts.push(format!(
+                    "{} was changed by somebody else since: only the policy's arguments were taken out",
+                    intent.path
+                )),
                 Outcome::Conflict => {
                     let old = intent
                         .blob
@@ -44,10 +48,12 @@ impl Engine<'_> {
             conflicts.extend(self.put_env_back(intent)?);
         }
         if let Some(trial) = &work.trial {
-            self.clean_new_entries(trial, &work.intents)?;
+            self.clean_new_entries(trial, &work)?;
             self.remove_hook()?;
             self.clean_env()?;
         }
+        self.keep_template_newer(&work.intents)?;
+        self.sweep()?;
         conflicts.extend(super::acs::restore(self.root, &work.policy)?);
         // Where a reboot follows, it unloads them; the units that run there may not.
         let modules = work.modules.iter().filter(|_| !on_trial);
@@ -66,21 +72,56 @@ impl Engine<'_> {
 
     /// Entries of kernels that were installed meanwhile have what the trial's or the committed line
     /// gave them.
-    fn clean_new_entries(&self, trial: &Trial, intents: &[Intent]) -> Result<(), EngineError> {
-        let before = CommandLine::parse(&trial.known_good);
-        let target = CommandLine::parse(&trial.target);
-        let added: Vec<Arg> = target
-            .args()
-            .iter()
-            .filter(|arg| !before.contains_exact(arg))
-            .cloned()
-            .collect();
-        let committed = intents.iter().any(|i| i.path.starts_with(ENTRIES));
-        let added = if committed { added.as_slice() } else { &[] };
+    fn clean_new_entries(&self, trial: &Trial, work: &Work) -> Result<(), EngineError> {
+        let committed = work.intents.iter().any(|i| i.path.starts_with(ENTRIES));
+        let added = if committed { added(trial) } else { Vec::new() };
         for (path, bytes) in Facts::read(self.root).boot.files.entries {
-            let known = intents.iter().any(|intent| intent.path == path);
-            if let Some(new) = plan::entry_without(&bytes, added).filter(|_| !known) {
+            if work.entries.contains(&path) {
+                continue;
+            }
+            if let Some(new) = plan::entry_without(&bytes, &added) {
                 boot_write::replace(self.root, &path, &new, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the policy's arguments out of an entry that somebody else has changed since, as grubby and
+    /// grub2-mkconfig do, and leaves the rest.
+    fn unpick(&self, intent: &Intent) -> Result<bool, EngineError> {
+        let record = self.record()?;
+        let (Some(trial), true) = (&record.work.trial, intent.path.starts_with(ENTRIES)) else {
+            return Ok(false);
+        };
+        let Some(bytes) = self.root.read_if_there(&intent.path)? else {
+            return Ok(true);
+        };
+        let Some(new) = plan::entry_without(&bytes, &added(trial)) else {
+            return Ok(false);
+        };
+        boot_write::replace(self.root, &intent.path, &new, None)?;
+        Ok(true)
+    }
+
+    /// Red Hat's kernel-install runs grub2-mkconfig, which overwrites `/etc/kernel/cmdline`, where that is
+    /// older than `/etc/default/grub`.
+    pub(super) fn keep_template_newer(&self, intents: &[Intent]) -> Result<(), EngineError> {
+        let [template, _] = KERNEL_CMDLINE;
+        if intents.iter().any(|intent| intent.path == plan::MAIN) {
+            write::touch(self.root, template)?;
+        }
+        Ok(())
+    }
+
+    /// Removes what interrupted writes have left beside the files of this transaction.
+    pub(super) fn sweep(&self) -> Result<(), EngineError> {
+        let mut dirs: Vec<String> = Vec::new();
+        for intent in &self.record()?.work.intents {
+            if let Some((dir, _)) = intent.path.rsplit_once('/')
+                && !dirs.iter().any(|known| known == dir)
+            {
+                write::sweep(self.root, dir)?;
+                dirs.push(dir.to_owned());
             }
         }
         Ok(())
@@ -148,6 +189,17 @@ impl Engine<'_> {
         boot_write::replace(self.root, path, &bytes, None)?;
         Ok(None)
     }
+}
+
+/// What the trial had and the known-good line had not.
+fn added(trial: &Trial) -> Vec<Arg> {
+    let before = CommandLine::parse(&trial.known_good);
+    let target = CommandLine::parse(&trial.target);
+    let added = target
+        .args()
+        .iter()
+        .filter(|arg| !before.contains_exact(arg));
+    added.cloned().collect()
 }
 
 enum Outcome {

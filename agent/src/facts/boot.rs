@@ -41,6 +41,11 @@ pub struct Boot {
     pub grub_dir: Option<String>,
     /// The mount that holds it.
     pub mount: Fact<Mount>,
+    /// The mount that holds the boot entries in files.
+    pub entries_mount: Fact<Mount>,
+    /// Other `grub.cfg` files on the EFI system partition that have a menu of their own: the firmware's
+    /// GRUB may read one of them instead.
+    pub other_menus: Vec<String>,
     /// `grubenv`'s variables.
     pub grubenv: Fact<BTreeMap<String, String>>,
     /// How GRUB orders Boot Loader Specification entries; none where there are none.
@@ -234,6 +239,11 @@ pub(super) fn boot(root: &Root, os: Option<&Os>) -> Boot {
     Boot {
         loader: loader(root, dir.as_deref()),
         mount: mount_of(root, dir.as_deref().unwrap_or("/boot")),
+        entries_mount: mount_of(root, ENTRIES),
+        other_menus: other_menus(root, dir.as_deref()).unwrap_or_else(|e| {
+            files.unreadable.push(e.to_string());
+            Vec::new()
+        }),
         entry_order: entry_order(root, dir.as_deref(), &files),
         grub_dir: dir,
         reads_drop_ins,
@@ -281,6 +291,29 @@ fn vendor_dir(target: &str) -> Option<String> {
     let vendor = below.strip_suffix("/grubenv")?;
     (!vendor.is_empty() && !vendor.contains('/') && vendor != "..")
         .then(|| format!("/boot/efi/EFI/{vendor}"))
+}
+
+/// Menus on the EFI system partition beside the one in `dir`. Distributions put a stub there that reads
+/// the real one; where both are real, files do not tell which GRUB starts from.
+fn other_menus(root: &Root, dir: Option<&str>) -> Result<Vec<String>, SysError> {
+    let mut found = Vec::new();
+    if root.is_live() && root.stat("/sys/firmware/efi")?.is_none() {
+        return Ok(found);
+    }
+    let vendors = "/boot/efi/EFI";
+    for entry in root.list(vendors)? {
+        let own = format!("{vendors}/{}", entry.name);
+        if entry.kind != EntryKind::Dir || dir == Some(own.as_str()) {
+            continue;
+        }
+        let path = format!("{own}/grub.cfg");
+        let text = root.read_if_there(&path)?.unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        if text.contains("menuentry ") || text.contains("blscfg") {
+            found.push(path);
+        }
+    }
+    Ok(found)
 }
 
 fn read_entries(root: &Root) -> Result<Vec<(String, Vec<u8>)>, SysError> {

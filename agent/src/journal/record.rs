@@ -45,6 +45,9 @@ pub struct Work {
     /// Variables of grubenv that were or are about to be set.
     #[serde(default)]
     pub env: Vec<EnvIntent>,
+    /// The boot entries in files that were there when it began: others are of kernels that came since.
+    #[serde(default)]
+    pub entries: Vec<String>,
     /// Modules that this transaction loaded.
     pub modules: Vec<String>,
     /// The checks that were not met when it was verified.
@@ -185,6 +188,7 @@ pub(super) mod tests {
                 trial: None,
                 intents: vec![],
                 env: vec![],
+                entries: vec![],
                 modules: vec![],
                 unmet: vec![],
             },

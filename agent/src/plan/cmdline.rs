@@ -83,7 +83,8 @@ pub(super) fn plan(input: &Input, modules: &[String], plan: &mut Plan) {
         Some(tried) => CommandLine::parse(tried),
         None => edits.apply(&without_dropped(&base.known_good, &edits, input)),
     };
-    if target.equivalent(&base.known_good) {
+    // A commit goes on to its end: the default entry may be right before everything else is.
+    if target.equivalent(&base.known_good) && input.committing.is_none() {
         // Already the default; perhaps it still has to be booted.
         let stale = |line: &CommandLine| !edits.apply(line).equivalent(line);
         plan.pending_reboot = base.running.as_ref().is_some_and(stale);
@@ -93,6 +94,8 @@ pub(super) fn plan(input: &Input, modules: &[String], plan: &mut Plan) {
                  booted without them"
                     .to_owned(),
             );
+        } else {
+            grub::same_elsewhere(input, &base, &edits, &target, plan);
         }
         return;
     }

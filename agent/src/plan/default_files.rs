@@ -14,7 +14,7 @@ use super::step::Refusal;
 pub const DROP_IN: &str = "/etc/default/grub.d/99-gdr-agent.cfg";
 
 /// The file that grub-mkconfig reads everywhere.
-pub(super) const MAIN: &str = "/etc/default/grub";
+pub(crate) const MAIN: &str = "/etc/default/grub";
 
 const VARIABLES: [&str; 2] = ["GRUB_CMDLINE_LINUX", "GRUB_CMDLINE_LINUX_DEFAULT"];
 

@@ -16,6 +16,7 @@ use super::default_files::Change;
 use super::hook::{MARKER, without_extras};
 use super::step::Refusal;
 use crate::facts::{Boot, KERNEL_CMDLINE};
+use crate::machine::TxnId;
 
 /// The variable of EL 8.
 const KERNELOPTS: &str = "kernelopts";
@@ -37,6 +38,7 @@ pub(super) fn changes(
     input: &Input,
     edits: &Edits,
     target: &CommandLine,
+    notes: &mut Vec<String>,
 ) -> Result<Changes, Refusal> {
     let boot = &input.facts.boot;
     let default = default_file(boot);
@@ -53,6 +55,9 @@ pub(super) fn changes(
         ));
     }
     let edits = all_edits(edits, &set, &gone);
+    let own = default
+        .and_then(|at| boot.files.entries.get(at))
+        .and_then(|(path, _)| machine_id(path));
     let mut changes = Changes::default();
     let mut last = None;
     let mut by_variable = false;
@@ -61,15 +66,25 @@ pub(super) fn changes(
         let Some(options) = snippet.value("options") else {
             continue;
         };
-        // The way out stays as it is.
-        if is_rescue(path) && default != Some(at) {
+        // The way out stays as it is, and so does what belongs to another system on the same /boot.
+        let other = own.is_some_and(|own| machine_id(path).is_some_and(|id| id != own));
+        if (is_rescue(path) || other) && default != Some(at) {
             continue;
         }
         if names(&CommandLine::parse(options), KERNELOPTS) {
-            by_variable = true;
+            by_variable |= default == Some(at) || kernelopts(boot).is_some();
             continue;
         }
-        let edited = edited_entry(&snippet, &edits).map_err(|why| uneditable(path, &why))?;
+        let edited = match edited_entry(&snippet, &edits) {
+            Ok(edited) => edited,
+            Err(why) if default == Some(at) => return Err(uneditable(path, &why)),
+            Err(why) => {
+                notes.push(format!(
+                    "boot.entry-uneditable: {path} is left as it is: {why}"
+                ));
+                continue;
+            }
+        };
         if edited == *bytes {
             continue;
         }
@@ -86,10 +101,19 @@ pub(super) fn changes(
     let new_kernels = kernel_cmdline(boot, by_variable, target, &edits)?;
     changes.files.extend(new_kernels);
     changes.files.extend(last);
-    if input.committing.is_none() {
-        judge(boot, &changes, target)?;
-    }
+    judge(boot, &changes, target)?;
     Ok(changes)
+}
+
+fn kernelopts(boot: &Boot) -> Option<&String> {
+    boot.grubenv.get()?.get(KERNELOPTS)
+}
+
+/// The machine id that kernel-install begins an entry's name with.
+fn machine_id(path: &str) -> Option<&str> {
+    let name = path.rsplit('/').next()?;
+    let (id, _) = name.split_once('-')?;
+    (id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())).then_some(id)
 }
 
 fn all_edits<'e>(edits: &'e Edits, set: &'e [Arg], gone: &'e [Arg]) -> Vec<Edit<'e>> {
@@ -113,9 +137,19 @@ fn edited_entry(snippet: &Snippet, edits: &[Edit<'_>]) -> Result<Vec<u8>, String
 /// EL 8's variable, its value now and to be.
 fn variable(boot: &Boot, edits: &[Edit<'_>]) -> Result<Option<(String, String, String)>, Refusal> {
     let block = boot.files.grubenv.as_deref();
-    let block = block.and_then(|bytes| EnvBlock::parse(bytes).ok());
+    let reserved = |bytes| super::hook::env_with(bytes, TxnId::NONE, TxnId::NONE).ok();
+    // The trial's own two variables are in there when the commit comes.
+    let block = block.and_then(|bytes| EnvBlock::parse(&reserved(bytes)?).ok());
+    let full = block.is_none() && kernelopts(boot).is_some();
     let found = block.and_then(|block| Some((block.get(KERNELOPTS)?, block)));
     let Some((old, mut block)) = found else {
+        if full {
+            return Err(refusal(
+                "boot.grubenv-full",
+                "grubenv has no room for the two variables of a trial".to_owned(),
+                "take variables that are not needed out of it: `grub2-editenv list`, `grub2-editenv - unset NAME`",
+            ));
+        }
         return Err(refusal(
             "boot.kernelopts-missing",
             "boot entries take their arguments from `kernelopts`, and grubenv does not have it"

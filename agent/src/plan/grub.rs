@@ -47,6 +47,16 @@ pub(super) fn base(input: &Input, plan: &mut Plan) -> Option<Base> {
             return None;
         }
     }
+    if let (Some(other), Some(own)) = (boot.other_menus.first(), boot.in_grub_dir("grub.cfg")) {
+        plan.refuse(
+            "boot.two-menus",
+            format!(
+                "{own} and {other} both have a menu, and which of them GRUB reads is not known"
+            ),
+            "remove the one that is not used (`efibootmgr -v` shows where GRUB starts from)",
+        );
+        return None;
+    }
     if !boot.default_is_certain() {
         plan.refuse(
             "boot.order-unknown",
@@ -79,6 +89,19 @@ pub(super) fn base(input: &Input, plan: &mut Plan) -> Option<Base> {
         }
         Some(Ok(menu)) => {
             hook_can_run(input, &menu, plan);
+            for name in ["early_initrd", "devicetree"] {
+                if menu
+                    .bls_variables
+                    .get(name)
+                    .is_some_and(|set| !set.value.is_empty())
+                {
+                    plan.refuse(
+                        "boot.entry-variable",
+                        format!("GRUB's variable `{name}` is part of every boot entry here, and a trial would leave it out"),
+                        "set `kernel.iommu = \"keep\"` with no `kernel.set` and `kernel.remove`, and edit the line with the distribution's tool",
+                    );
+                }
+            }
             let default = menu.default.and_then(|at| menu.entries.into_iter().nth(at));
             let Some(entry) = default else {
                 let fix = "run `update-grub` on the running system: in a chroot on a loop device it writes no Linux entry";
@@ -104,6 +127,18 @@ pub(super) fn base(input: &Input, plan: &mut Plan) -> Option<Base> {
         );
         return None;
     };
+    if entry
+        .commands
+        .iter()
+        .any(|command| command.name == "devicetree")
+    {
+        plan.refuse(
+            "boot.devicetree",
+            format!("the default entry `{}` loads a device tree, which a trial would leave out", entry.title),
+            "set `kernel.iommu = \"keep\"` with no `kernel.set` and `kernel.remove`, and edit the line with the distribution's tool",
+        );
+        return None;
+    }
     let running = input
         .facts
         .running
@@ -191,6 +226,17 @@ fn hook_can_run(input: &Input, menu: &grub_config_parser::cfg::Menu, plan: &mut 
             "run `grub-editenv - create`",
         ),
     }
+    if let Some(mount) = boot
+        .entries_mount
+        .get()
+        .filter(|m| m.read_only && !boot.files.entries.is_empty())
+    {
+        plan.refuse(
+            "boot.read-only",
+            format!("{} is mounted read-only", mount.point),
+            format!("`mount -o remount,rw {}`", mount.point),
+        );
+    }
     if let Some(mount) = boot.mount.get() {
         if mount.read_only {
             plan.refuse(
@@ -255,6 +301,15 @@ pub(super) fn steps(
         undo: "take the entry out of custom.cfg and disarm grubenv".to_owned(),
         action: Action::TrialEntry,
     });
+    let on_fat = boot.mount.get().is_some_and(|mount| mount.kind == "vfat");
+    if base.keep != Keep::Entries && on_fat {
+        plan.refuse(
+            "boot.menu-on-fat",
+            "GRUB's menu is on a FAT file system, where replacing it is not safe against a power cut",
+            "set GRUB_ENABLE_BLSCFG=true, or move the menu to /boot",
+        );
+        return;
+    }
     let kept = match base.keep {
         Keep::DropIn | Keep::MainFile => in_defaults(input, base, edits, target, &trial, plan),
         Keep::Entries => in_entries(input, base, edits, target, &trial, plan),
@@ -309,20 +364,38 @@ fn in_entries(
             )),
         }
     }
-    let changes = entries::changes(input, edits, target)?;
-    if let Some((name, old, new)) = changes.env {
-        let path = input.facts.boot.in_grub_dir("grubenv").unwrap_or_default();
-        plan.step(Step {
-            id: format!("cmdline.env:{name}"),
-            kind: "grubenv".to_owned(),
-            summary: format!("keep the arguments in `{name}`, which every kernel's entry reads"),
-            diff: Some(unified(&path, Some(&lines(&old)), Some(&lines(&new)))),
-            path: Some(path),
-            phase: Phase::Commit,
-            undo: "the value as it was".to_owned(),
-            action: Action::SetEnv { name, value: new },
-        });
+    let changes = entries::changes(input, edits, target, &mut plan.notes)?;
+    entry_steps(input, changes, plan);
+    if let Some(menu) = input.facts.boot.in_grub_dir("grub.cfg") {
+        let summary = "check that the default entry boots exactly what was tried";
+        plan.step(menu_step(menu, summary, trial, Action::CheckMenu));
     }
+    Ok(())
+}
+
+/// The default entry's arguments are right already; what else on the node gives kernels theirs may not be.
+pub(super) fn same_elsewhere(
+    input: &Input,
+    base: &Base,
+    edits: &Edits,
+    target: &CommandLine,
+    plan: &mut Plan,
+) {
+    if base.keep != Keep::Entries {
+        return;
+    }
+    match entries::changes(input, edits, target, &mut plan.notes) {
+        Ok(mut changes) => {
+            // A template that nobody has made is not missing here.
+            changes.files.retain(|(_, old, _)| old.is_some());
+            entry_steps(input, changes, plan);
+        }
+        Err(why) => plan.notes.push(format!("{}: {}", why.id, why.message)),
+    }
+}
+
+/// The variable comes last of all, since it may be what the default entry reads.
+fn entry_steps(input: &Input, changes: entries::Changes, plan: &mut Plan) {
     for (path, old, new) in changes.files {
         let entry = path.starts_with(crate::facts::ENTRIES);
         plan.step(Step {
@@ -358,11 +431,19 @@ fn in_entries(
             },
         });
     }
-    if let Some(menu) = input.facts.boot.in_grub_dir("grub.cfg") {
-        let summary = "check that the default entry boots exactly what was tried";
-        plan.step(menu_step(menu, summary, trial, Action::CheckMenu));
+    if let Some((name, old, new)) = changes.env {
+        let path = input.facts.boot.in_grub_dir("grubenv").unwrap_or_default();
+        plan.step(Step {
+            id: format!("cmdline.env:{name}"),
+            kind: "grubenv".to_owned(),
+            summary: format!("keep the arguments in `{name}`, which every kernel's entry reads"),
+            diff: Some(unified(&path, Some(&lines(&old)), Some(&lines(&new)))),
+            path: Some(path),
+            phase: Phase::Commit,
+            undo: "the value as it was".to_owned(),
+            action: Action::SetEnv { name, value: new },
+        });
     }
-    Ok(())
 }
 
 fn default_step((path, old, new): Change) -> Step {

@@ -24,6 +24,7 @@ use crate::pci::clear::AcsPlan;
 use crate::state::{Committed, Quarantined};
 
 pub(crate) use cmdline::Edits;
+pub(crate) use default_files::MAIN;
 pub use default_files::{DROP_IN, drop_in_text};
 pub(crate) use diff::printable;
 pub use diff::unified;
@@ -66,6 +67,8 @@ pub struct Plan {
     pub notes: Vec<String>,
     /// The trial entry, when a command line has to be tried.
     pub trial: Option<Trial>,
+    /// The boot entries in files that there are.
+    pub entries: Vec<String>,
     /// Whether the boot entry is right already and only the running kernel is older than it.
     pub pending_reboot: bool,
 }
@@ -100,7 +103,11 @@ impl Plan {
 /// Makes the plan.
 #[must_use]
 pub fn plan(input: &Input) -> Plan {
-    let mut plan = Plan::default();
+    let entries = input.facts.boot.files.entries.iter();
+    let mut plan = Plan {
+        entries: entries.map(|(path, _)| path.clone()).collect(),
+        ..Plan::default()
+    };
     if let Some(entry) = input.quarantined {
         plan.refusals.push(Refusal {
             id: "policy.quarantined".to_owned(),

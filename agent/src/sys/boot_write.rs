@@ -13,7 +13,7 @@ use super::trust::place;
 use super::{Root, SysError, freeze, write};
 
 /// The second name that keeps the old blocks; a leftover of a crash is replaced by the next write.
-const HOLD_SUFFIX: &str = ".gdr-agent-old";
+pub(super) const HOLD_SUFFIX: &str = ".gdr-agent-old";
 
 /// Replaces a file that GRUB reads, as [`write::replace`], and settles its file system.
 ///

@@ -55,7 +55,7 @@ pub(super) fn replace_at(
             .map_err(error)
     });
     if let Err(e) = result {
-        // The first error is the one to tell; a leftover is swept by the next run.
+        // The first error is the one to tell; a leftover is swept at the end of the transaction.
         let _ = rustix::fs::unlinkat(&place.dir, temp.as_str(), AtFlags::empty());
         return Err(e);
     }
@@ -147,13 +147,17 @@ fn copy_xattrs(from: &OwnedFd, to: &OwnedFd) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// Temporary names start with this, so that leftovers of a crash are known and swept.
+/// Temporary names start with this, so that leftovers of a crash are known: [`sweep`].
 pub const TEMP_PREFIX: &str = ".gdr-agent-tmp.";
+
+/// And end with this: no program reads a configuration file of such a name, not even one that does not
+/// mind a leading dot.
+const TEMP_SUFFIX: &str = ".tmp";
 
 fn temp_name(root: &Root, path: &str, name: &str) -> Result<String, SysError> {
     let random = super::clock::random::<8>().map_err(|e| root.error("write", path, e))?;
     Ok(format!(
-        "{TEMP_PREFIX}{:016x}.{name}",
+        "{TEMP_PREFIX}{:016x}.{name}{TEMP_SUFFIX}",
         u64::from_ne_bytes(random)
     ))
 }
@@ -173,6 +177,49 @@ pub fn remove(root: &Root, path: &str) -> Result<(), SysError> {
         Err(e) => return Err(root.error("remove", path, e)),
     }
     rustix::fs::fsync(&place.dir).map_err(|e| root.error("remove", path, e))
+}
+
+/// Removes what writes that were interrupted have left in a directory; a missing one has nothing.
+///
+/// # Errors
+/// The directory cannot be read, or is not to be trusted.
+pub fn sweep(root: &Root, dir: &str) -> Result<(), SysError> {
+    for entry in root.list(dir)? {
+        if entry.name.starts_with(TEMP_PREFIX)
+            || entry.name.ends_with(super::boot_write::HOLD_SUFFIX)
+        {
+            remove(root, &format!("{dir}/{}", entry.name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a file as new as the present moment; a missing one stays missing.
+///
+/// # Errors
+/// Its time cannot be set.
+pub fn touch(root: &Root, path: &str) -> Result<(), SysError> {
+    if root.stat_link(path)?.is_none() {
+        return Ok(());
+    }
+    let place = place(root, path, false)?;
+    let now = rustix::fs::Timestamps {
+        last_access: rustix::fs::Timespec {
+            tv_sec: 0,
+            tv_nsec: rustix::fs::UTIME_OMIT,
+        },
+        last_modification: rustix::fs::Timespec {
+            tv_sec: 0,
+            tv_nsec: rustix::fs::UTIME_NOW,
+        },
+    };
+    rustix::fs::utimensat(
+        &place.dir,
+        place.name.as_str(),
+        &now,
+        AtFlags::SYMLINK_NOFOLLOW,
+    )
+    .map_err(|e| root.error("set the time of", path, e))
 }
 
 /// Makes a directory (mode 0700 unless it is there) and its missing parents.
