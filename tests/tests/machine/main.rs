@@ -16,3 +16,4 @@ mod lockdown;
 mod one_shot;
 mod policy;
 mod power_cut;
+mod stays;

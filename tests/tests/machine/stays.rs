@@ -1,0 +1,68 @@
+//! ACS stays clear: after a port was taken away and found again, and after something set its bits anew.
+
+use std::time::{Duration, Instant};
+
+use gdr_tests::machine::{Error, Machine, agent_image};
+
+use crate::common::*;
+use crate::policy::paths_now;
+
+/// Waits until the port's word is what it should be, without doing anything for it.
+fn wait_until_cleared(machine: &mut Machine, port: &str, limit: Duration) -> Result<(), Error> {
+    let started = Instant::now();
+    loop {
+        let word = acs(machine, port)?;
+        if word == ACS_CLEARED {
+            return Ok(());
+        }
+        assert!(
+            started.elapsed() < limit,
+            "{port} still has {word:#06x} after {} s",
+            limit.as_secs()
+        );
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// How often the early unit has said that it cleared this port.
+fn said(machine: &mut Machine, port: &str) -> Result<usize, Error> {
+    let log =
+        machine.ok("journalctl -b --no-pager -o cat -u gdr-agent-acs -u gdr-agent-reconcile")?;
+    let told = log
+        .lines()
+        .filter(|line| line.contains("ACS redirection cleared") && line.contains(port));
+    Ok(told.count())
+}
+
+#[test]
+fn acs_is_cleared_again_without_a_person() -> Result<(), Error> {
+    let Some(image) = agent_image("stays")? else {
+        return Ok(());
+    };
+    let (mut machine, _) = ready(&image, "stays", &paths_now())?;
+    assert_eq!(acs_words(&mut machine)?, [ACS_ON; 3]);
+    let apply = machine.agent("apply --no-reboot")?;
+    assert_eq!(apply.status, 0, "{}\n{}", apply.json, apply.stderr);
+    assert_eq!(acs_words(&mut machine)?, [ACS_CLEARED, ACS_CLEARED, ACS_ON]);
+
+    // Taken away and found again, as by hotplug: the kernel sets the bits of what it finds. The timer is
+    // stopped, so that it is udev that brings the unit.
+    machine.ok("systemctl stop gdr-agent-reconcile.timer")?;
+    let before = said(&mut machine, NIC_PORT)?;
+    machine.ok(&format!(
+        "echo 1 > /sys/bus/pci/devices/{NIC_PORT}/remove && sleep 1 && echo 1 > /sys/bus/pci/rescan && udevadm settle"
+    ))?;
+    wait_until_cleared(&mut machine, NIC_PORT, Duration::from_secs(120))?;
+    assert!(
+        said(&mut machine, NIC_PORT)? > before,
+        "the bits were set, and the unit cleared them"
+    );
+
+    // Set anew without any event, as a reset leaves them: the timer finds out.
+    machine.ok("systemctl start gdr-agent-reconcile.timer")?;
+    machine.ok(&format!("setpci -s {GPU_PORT} ECAP_ACS+0x6.w=001d"))?;
+    assert_eq!(acs(&mut machine, GPU_PORT)?, ACS_ON);
+    wait_until_cleared(&mut machine, GPU_PORT, Duration::from_secs(240))?;
+    assert_eq!(acs(&mut machine, OTHER_PORT)?, ACS_ON, "on no path");
+    assert_healthy(&mut machine)
+}
