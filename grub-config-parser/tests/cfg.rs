@@ -302,6 +302,10 @@ fn blscfg_puts_its_entries_where_it_stands() {
     assert_eq!(menu.entries[0].initrds, ["/initrd-6.2"]);
     assert_eq!(menu.entries[0].kernel.as_deref(), Some("/vmlinuz-6.2"));
     assert_eq!(menu.default, Some(1), "saved_entry names a file");
+    assert_eq!(menu.default_place, 1);
+    let nested = b"menuentry A { linux /a; }\nsubmenu S --id s { menuentry B { linux /b; }\nmenuentry C --id c { linux /c; } }\nset default=\"s>c\"\n";
+    let menu = Script::parse(nested).unwrap().menu(&Context::default());
+    assert_eq!((menu.default, menu.default_place), (Some(2), 1));
 }
 
 #[test]

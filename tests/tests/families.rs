@@ -544,3 +544,37 @@ fn what_grub_adds_to_every_entry_is_not_left_out_of_a_trial() {
     let plan = node.json(&["plan"], 9);
     assert_eq!(plan["refusals"][0]["id"], "boot.entry-variable", "{plan:#}");
 }
+
+#[test]
+fn what_cannot_even_be_loaded_falls_back_to_the_entry_that_is_proven() {
+    let node = node(Family::El9);
+    edit(
+        &node,
+        "boot/grub2/grubenv",
+        "6.1.0-37-amd64",
+        "6.1.0-35-amd64",
+    );
+    node.reboot(Reboot::default());
+    assert!(node.cmdline().contains("6.1.0-35-amd64"));
+    node.json(&["apply", "--reboot"], 8);
+    assert!(node.run(&["boot", "arm"]).status.success());
+    // The trial's kernel is there, its initramfs is not: GRUB takes the fallback, and that is not the
+    // newest kernel, which nobody has booted.
+    let custom = String::from_utf8(node.read("boot/grub2/custom.cfg")).unwrap();
+    node.write(
+        "boot/grub2/custom.cfg",
+        custom
+            .replace(
+                "initrd /boot/initrd.img-6.1.0-35-amd64",
+                "initrd /boot/gone",
+            )
+            .as_bytes(),
+    );
+    gdr_tests::node::reboot(node.path(), Reboot::default()).unwrap();
+    assert!(
+        node.cmdline().contains("6.1.0-35-amd64"),
+        "{}",
+        node.cmdline()
+    );
+    assert!(!node.cmdline().contains("gdr.txn"), "{}", node.cmdline());
+}

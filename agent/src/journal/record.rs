@@ -76,6 +76,9 @@ pub struct Trial {
     pub kernel: String,
     /// The initramfs files, as GRUB names them.
     pub initrds: Vec<String>,
+    /// Where the entry that boots today, or its submenu, stands in GRUB's menu.
+    #[serde(default)]
+    pub fallback: usize,
     /// The arguments of the entry that boots today.
     pub known_good: String,
     /// The arguments that a commit makes permanent.

@@ -23,6 +23,7 @@ pub(super) struct Base {
     pub(super) initrds: Vec<String>,
     pub(super) preamble: Vec<String>,
     pub(super) keep: Keep,
+    pub(super) place: usize,
     /// The default entry's arguments.
     pub(super) known_good: CommandLine,
     /// The running kernel's, without `BOOT_IMAGE=` and what a trial adds.
@@ -69,7 +70,7 @@ pub(super) fn base(input: &Input, plan: &mut Plan) -> Option<Base> {
         );
         return None;
     }
-    let entry = match boot.menu() {
+    let (entry, place) = match boot.menu() {
         None => {
             let fix = "run `update-grub` on the running system, then the command again";
             plan.refuse("boot.no-menu", "there is no grub.cfg", fix);
@@ -102,6 +103,7 @@ pub(super) fn base(input: &Input, plan: &mut Plan) -> Option<Base> {
                     );
                 }
             }
+            let place = menu.default_place;
             let default = menu.default.and_then(|at| menu.entries.into_iter().nth(at));
             let Some(entry) = default else {
                 let fix = "run `update-grub` on the running system: in a chroot on a loop device it writes no Linux entry";
@@ -112,7 +114,7 @@ pub(super) fn base(input: &Input, plan: &mut Plan) -> Option<Base> {
                 );
                 return None;
             };
-            entry
+            (entry, place)
         }
     };
     let Entry {
@@ -150,6 +152,7 @@ pub(super) fn base(input: &Input, plan: &mut Plan) -> Option<Base> {
         initrds: entry.initrds.clone(),
         preamble: entry.preamble(),
         keep: Keep::of(&entry, boot),
+        place,
         known_good: entry.cmdline.clone(),
         running,
     })
@@ -272,6 +275,7 @@ pub(super) fn steps(
         preamble: base.preamble.clone(),
         kernel: base.kernel.clone(),
         initrds: base.initrds.clone(),
+        fallback: base.place,
         known_good: base.known_good.to_string(),
         target: target.to_string(),
         args: trial_args(input, target, modules),

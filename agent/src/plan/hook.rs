@@ -82,7 +82,7 @@ pub fn hook_block(trial: &Trial, txn: &str) -> Result<String, String> {
          \x20 save_env gdr_trial gdr_taken\n\
          \x20 set gdr_trial=unknown\n\
          \x20 load_env gdr_trial\n\
-         \x20 if [ \"${{gdr_trial}}\" = \"{none}\" ]; then set default=gdr-agent-trial; set fallback=0; set boot_once=true; fi\n\
+         \x20 if [ \"${{gdr_trial}}\" = \"{none}\" ]; then set default=gdr-agent-trial; set fallback={fallback}; set boot_once=true; fi\n\
          fi\n\
          menuentry 'gdr-agent trial {txn}' --id gdr-agent-trial --unrestricted {{\n\
          {preamble}\
@@ -91,6 +91,7 @@ pub fn hook_block(trial: &Trial, txn: &str) -> Result<String, String> {
          }}\n\
          {HOOK_END}\n",
         kernel = quote(&trial.kernel),
+        fallback = trial.fallback,
     ))
 }
 

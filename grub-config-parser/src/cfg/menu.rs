@@ -62,6 +62,9 @@ pub struct Menu {
     pub entries: Vec<Entry>,
     /// The entry that boots if nobody touches the machine; `None` only without entries.
     pub default: Option<usize>,
+    /// Where the default, or the submenu that it is in, stands in the outermost menu: what `fallback` would
+    /// call it.
+    pub default_place: usize,
     /// The value of `superusers`; if it is not empty, an entry without `unrestricted` asks for a
     /// password.
     pub superusers: Option<String>,
@@ -211,6 +214,7 @@ impl Script {
         let mut levels = Vec::new();
         let entries = core::mem::take(&mut machine.menu);
         let default = default_index(machine.env.get(b"default"), &entries, ids_first);
+        menu.default_place = default;
         let env = machine.env.clone();
         levels.push(Level {
             entries,
