@@ -4,6 +4,7 @@ mod boot;
 mod fact;
 mod iommu;
 mod kernel;
+mod loader;
 mod modules;
 mod mounts;
 mod os;
@@ -15,10 +16,11 @@ use serde::Serialize;
 
 use crate::sys::Root;
 
-pub use boot::{Boot, BootFiles, ENTRIES, EntryOrder, KERNEL_CMDLINE, Loader, grub_dir, menu_of};
+pub use boot::{Boot, BootFiles, ENTRIES, EntryOrder, KERNEL_CMDLINE, menu_of};
 pub use fact::Fact;
 pub use iommu::Iommu;
 pub use kernel::{InstalledKernel, RunningKernel, version};
+pub use loader::{Loader, grub_dir};
 pub use modules::{Modules, fold};
 pub use mounts::Mount;
 pub use os::{Arch, Os};

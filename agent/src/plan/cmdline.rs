@@ -6,6 +6,7 @@ use grub_config_parser::cmdline::{Arg, CommandLine};
 use super::default_files::{own_args, without_one};
 use super::grub::{self, Base};
 use super::iommu;
+use super::lasting;
 use super::{Input, Plan};
 use crate::facts::Arch;
 
@@ -95,7 +96,7 @@ pub(super) fn plan(input: &Input, modules: &[String], plan: &mut Plan) {
                     .to_owned(),
             );
         } else {
-            grub::same_elsewhere(input, &base, &edits, &target, plan);
+            lasting::same_elsewhere(input, &base, &edits, &target, plan);
         }
         return;
     }
@@ -108,7 +109,7 @@ pub(super) fn plan(input: &Input, modules: &[String], plan: &mut Plan) {
         return;
     }
     known_good_is_proven(input, &base, plan);
-    grub::steps(input, &base, &edits, &target, modules, plan);
+    lasting::steps(input, &base, &edits, &target, modules, plan);
 }
 
 /// The architecture as `uname -m` says it; where it is not known, the one with the least room.

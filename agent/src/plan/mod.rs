@@ -13,6 +13,7 @@ mod grub;
 mod hook;
 mod iommu;
 mod keep;
+mod lasting;
 mod modules;
 mod step;
 
