@@ -53,6 +53,23 @@ fn args(node: &Node) -> Vec<String> {
     args
 }
 
+/// Puts a line into the environment block, whose size stays.
+fn add_to_grubenv(node: &Node, line: impl FnOnce(usize) -> String) {
+    let path = "boot/grub2/grubenv";
+    let text = String::from_utf8(node.read(path)).unwrap();
+    let body = text.trim_end_matches('#');
+    let text = format!("{body}{}\n", line(1024 - body.len()));
+    node.write(
+        path,
+        format!("{text}{}", "#".repeat(1024 - text.len())).as_bytes(),
+    );
+}
+
+/// A line that leaves so many bytes free of those that there are.
+fn leaves(bytes: usize) -> impl FnOnce(usize) -> String {
+    move |free| format!("filler={}", "x".repeat(free - 8 - bytes))
+}
+
 fn boot_units(node: &Node) {
     for unit in ["acs", "settle", "verify"] {
         assert!(node.run(&["boot", unit]).status.success(), "{unit}");
@@ -236,15 +253,10 @@ fn fedoras_mkconfig_writes_the_same_arguments_again() {
 #[test]
 fn what_tuned_sets_later_than_the_policy_is_told_with_its_name() {
     let node = node(Family::El8);
-    let path = "boot/grub2/grubenv";
-    let text = String::from_utf8(node.read(path)).unwrap();
-    let body = text.trim_end_matches('#');
     // tuned's variable stands behind `$kernelopts` in the entries: it has the last word.
-    let text = format!("{body}tuned_params=iommu=nopt intel_iommu=on\n");
-    node.write(
-        path,
-        format!("{text}{}", "#".repeat(1024 - text.len())).as_bytes(),
-    );
+    add_to_grubenv(&node, |_| {
+        "tuned_params=iommu=nopt intel_iommu=on".to_owned()
+    });
     node.reboot(Reboot::default());
     let plan = node.json(&["plan"], 9);
     let refusal = &plan["refusals"][0];
@@ -280,15 +292,7 @@ fn a_default_that_depends_on_an_unknown_order_is_refused() {
 fn an_environment_block_without_room_is_told_before_anything_is_written() {
     // kernelopts has no room for two arguments more.
     let node = node(Family::El8);
-    let path = "boot/grub2/grubenv";
-    let text = String::from_utf8(node.read(path)).unwrap();
-    let body = text.trim_end_matches('#');
-    let filler = format!("filler={}\n", "x".repeat(1024 - body.len() - 8 - 20));
-    let text = format!("{body}{filler}");
-    node.write(
-        path,
-        format!("{text}{}", "#".repeat(1024 - text.len())).as_bytes(),
-    );
+    add_to_grubenv(&node, leaves(20));
     node.reboot(Reboot::default());
     let before = fingerprint(node.path());
     let apply = node.json(&["apply", "--reboot"], 9);
@@ -440,16 +444,8 @@ fn an_entry_that_somebody_has_changed_since_loses_only_the_policys_arguments() {
 #[test]
 fn room_in_grubenv_is_counted_with_the_trials_own_variables() {
     let node = node(Family::El8);
-    let path = "boot/grub2/grubenv";
-    let text = String::from_utf8(node.read(path)).unwrap();
-    let body = text.trim_end_matches('#');
     // Enough for the arguments (24 bytes), or for the trial's two variables (54), not for both.
-    let filler = format!("filler={}\n", "x".repeat(1024 - body.len() - 8 - 60));
-    let text = format!("{body}{filler}");
-    node.write(
-        path,
-        format!("{text}{}", "#".repeat(1024 - text.len())).as_bytes(),
-    );
+    add_to_grubenv(&node, leaves(60));
     let plan = node.json(&["plan"], 9);
     assert_eq!(plan["refusals"][0]["id"], "boot.grubenv-full", "{plan:#}");
 }

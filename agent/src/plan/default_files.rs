@@ -108,7 +108,7 @@ fn overridden(keep: Keep, after: &CommandLine, target: &CommandLine) -> Refusal 
             "take the other value out of GRUB_CMDLINE_LINUX_DEFAULT",
         ),
     };
-    refusal(
+    Refusal::new(
         "boot.default-overridden",
         format!("with {file} the menu would boot `{after}` and not `{target}`: {why}"),
         fix,
@@ -123,7 +123,7 @@ fn not_from(files: &Files, known_good: &CommandLine) -> Result<CommandLine, Refu
     let mut rest = known_good.clone();
     for word in words(files)? {
         if !rest.contains_exact(&word) {
-            return Err(refusal(
+            return Err(Refusal::new(
                 "boot.stale-menu",
                 format!(
                     "grub.cfg does not have `{}`, which /etc/default/grub sets: it was edited since the menu was made",
@@ -185,7 +185,7 @@ fn add_to_main(files: &mut Files, args: &[String]) -> Result<(), Refusal> {
 }
 
 fn computed(path: &str, error: &defaults::EditError) -> Refusal {
-    refusal(
+    Refusal::new(
         "boot.default-computed",
         format!("{path}: {error}"),
         "write the value out, without commands or conditions",
@@ -216,7 +216,7 @@ fn words(files: &Files) -> Result<Vec<Arg>, Refusal> {
         .collect();
     let evaluation = defaults::evaluate(&named);
     if let Some(abort) = &evaluation.aborts {
-        return Err(refusal(
+        return Err(Refusal::new(
             "boot.default-aborts",
             format!(
                 "{}:{}: grub-mkconfig stops here without a word, since the command fails",
@@ -235,7 +235,7 @@ fn words(files: &Files) -> Result<Vec<Arg>, Refusal> {
                 .assignments
                 .last()
                 .map_or_else(String::new, |a| format!("{}:{}: ", a.file, a.line));
-            return Err(refusal(
+            return Err(Refusal::new(
                 "boot.default-computed",
                 format!(
                     "{at}{name} is computed when the menu is made, so what it will boot with is not known"
@@ -262,15 +262,6 @@ fn as_grub_reads(value: &str) -> CommandLine {
                 .next()
         });
     entry.map_or_else(|| CommandLine::parse(value), |entry| entry.cmdline)
-}
-
-fn refusal(id: &str, message: String, fix: &str) -> Refusal {
-    Refusal {
-        id: id.to_owned(),
-        message,
-        fix: fix.to_owned(),
-        person: false,
-    }
 }
 
 pub(super) fn without_one(line: &CommandLine, word: &Arg) -> CommandLine {

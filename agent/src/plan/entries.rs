@@ -45,7 +45,7 @@ pub(super) fn changes(
     let gone = dropped(input, edits);
     let set: Vec<Arg> = edits.set.iter().map(|arg| Arg::new(arg)).collect();
     if let Some(arg) = set.iter().find(|arg| arg.raw().contains(';')) {
-        return Err(refusal(
+        return Err(Refusal::new(
             "boot.entry-uneditable",
             format!(
                 "boot entries in files cannot hold `{}`: GRUB takes `;` for the end of a command",
@@ -144,13 +144,13 @@ fn variable(boot: &Boot, edits: &[Edit<'_>]) -> Result<Option<(String, String, S
     let found = block.and_then(|block| Some((block.get(KERNELOPTS)?, block)));
     let Some((old, mut block)) = found else {
         if full {
-            return Err(refusal(
+            return Err(Refusal::new(
                 "boot.grubenv-full",
                 "grubenv has no room for the two variables of a trial".to_owned(),
                 "take variables that are not needed out of it: `grub2-editenv list`, `grub2-editenv - unset NAME`",
             ));
         }
-        return Err(refusal(
+        return Err(Refusal::new(
             "boot.kernelopts-missing",
             "boot entries take their arguments from `kernelopts`, and grubenv does not have it"
                 .to_owned(),
@@ -162,7 +162,7 @@ fn variable(boot: &Boot, edits: &[Edit<'_>]) -> Result<Option<(String, String, S
             let room = e.missing().map_or(String::new(), |bytes| {
                 format!(": {bytes} bytes more than there are")
             });
-            return Err(refusal(
+            return Err(Refusal::new(
                 "boot.grubenv-full",
                 format!("`kernelopts` in grubenv cannot take the policy's arguments: {e}{room}"),
                 "take variables that are not needed out of it: `grub2-editenv list`, `grub2-editenv - unset NAME`",
@@ -206,7 +206,7 @@ fn kernel_cmdline(
 }
 
 fn uneditable(path: &str, why: &str) -> Refusal {
-    refusal(
+    Refusal::new(
         "boot.entry-uneditable",
         format!("{path}: {why}"),
         "correct the file, then run the command again",
@@ -242,7 +242,7 @@ fn judge(boot: &Boot, changes: &Changes, target: &CommandLine) -> Result<(), Ref
             "look at `gdr-agent cmdline` for where the other value comes from, and take it out there",
         ),
     };
-    Err(refusal(
+    Err(Refusal::new(
         "boot.entry-overridden",
         format!(
             "with the policy's arguments the default entry would boot `{line}` and not `{target}`{why}"
@@ -285,13 +285,4 @@ fn is_rescue(path: &str) -> bool {
 fn default_file(boot: &Boot) -> Option<usize> {
     let menu = boot.menu()?.ok()?;
     menu.entries.get(menu.default?)?.bls
-}
-
-fn refusal(id: &str, message: String, fix: &str) -> Refusal {
-    Refusal {
-        id: id.to_owned(),
-        message,
-        fix: fix.to_owned(),
-        person: false,
-    }
 }

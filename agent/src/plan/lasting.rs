@@ -151,39 +151,22 @@ pub(super) fn same_elsewhere(
 
 /// The variable comes last of all, since it may be what the default entry reads.
 fn entry_steps(input: &Input, changes: entries::Changes, plan: &mut Plan) {
-    for (path, old, new) in changes.files {
+    for change in changes.files {
+        let path = &change.0;
         let entry = path.starts_with(crate::facts::ENTRIES);
-        plan.step(Step {
-            id: if entry {
-                format!("cmdline.entry:{}", path.rsplit('/').next().unwrap_or(&path))
-            } else {
-                "cmdline.new-kernels".to_owned()
-            },
-            kind: if entry {
-                "boot-entry"
-            } else {
-                "kernel-cmdline"
-            }
-            .to_owned(),
-            summary: if entry {
-                "keep the arguments in this kernel's entry".to_owned()
-            } else {
-                "keep the arguments for kernels to come".to_owned()
-            },
-            diff: Some(unified(&path, old.as_deref(), new.as_deref())),
-            path: Some(path.clone()),
-            phase: Phase::Commit,
-            undo: if old.is_none() {
-                "remove the file"
-            } else {
-                "the file as it was"
-            }
-            .to_owned(),
-            action: Action::Write {
-                path,
-                bytes: new,
-                boot: entry,
-            },
+        plan.step(if entry {
+            let id = format!("cmdline.entry:{}", path.rsplit('/').next().unwrap_or(path));
+            let summary = "keep the arguments in this kernel's entry";
+            write_step(&id, "boot-entry", summary, change, entry)
+        } else {
+            let summary = "keep the arguments for kernels to come";
+            write_step(
+                "cmdline.new-kernels",
+                "kernel-cmdline",
+                summary,
+                change,
+                entry,
+            )
         });
     }
     if let Some((name, old, new)) = changes.env {
@@ -201,38 +184,46 @@ fn entry_steps(input: &Input, changes: entries::Changes, plan: &mut Plan) {
     }
 }
 
-fn default_step((path, old, new): Change) -> Step {
+fn default_step(change: Change) -> Step {
+    let (path, old, new) = &change;
     let own = path == DROP_IN;
     let added = own || (path == MAIN && longer(old.as_deref(), new.as_deref()));
+    let id = if own {
+        "cmdline.default".to_owned()
+    } else if added {
+        format!("cmdline.default:{path}")
+    } else {
+        format!("cmdline.remove:{path}")
+    };
+    let summary = if new.is_none() {
+        "no argument is left to keep".to_owned()
+    } else if added {
+        "keep the arguments for every kernel".to_owned()
+    } else {
+        format!("take arguments out of {path}")
+    };
+    write_step(&id, "grub-default", &summary, change, false)
+}
+
+/// A file that the commit writes; `boot` where GRUB reads it.
+fn write_step(id: &str, kind: &str, summary: &str, (path, old, new): Change, boot: bool) -> Step {
+    let undo = if old.is_none() {
+        "remove the file"
+    } else {
+        "the file as it was"
+    };
     Step {
-        id: if own {
-            "cmdline.default".to_owned()
-        } else if added {
-            format!("cmdline.default:{path}")
-        } else {
-            format!("cmdline.remove:{path}")
-        },
-        kind: "grub-default".to_owned(),
-        summary: if new.is_none() {
-            "no argument is left to keep".to_owned()
-        } else if added {
-            "keep the arguments for every kernel".to_owned()
-        } else {
-            format!("take arguments out of {path}")
-        },
+        id: id.to_owned(),
+        kind: kind.to_owned(),
+        summary: summary.to_owned(),
         diff: Some(unified(&path, old.as_deref(), new.as_deref())),
         path: Some(path.clone()),
         phase: Phase::Commit,
-        undo: if old.is_none() {
-            "remove the file"
-        } else {
-            "the file as it was"
-        }
-        .to_owned(),
+        undo: undo.to_owned(),
         action: Action::Write {
             path,
             bytes: new,
-            boot: false,
+            boot,
         },
     }
 }

@@ -92,12 +92,7 @@ impl Plan {
     }
 
     fn refuse(&mut self, id: &str, message: impl Into<String>, fix: impl Into<String>) {
-        self.refusals.push(Refusal {
-            id: id.to_owned(),
-            message: message.into(),
-            fix: fix.into(),
-            person: false,
-        });
+        self.refusals.push(Refusal::new(id, message, fix));
     }
 }
 

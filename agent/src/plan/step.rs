@@ -89,3 +89,15 @@ pub struct Refusal {
     #[schemars(skip)]
     pub person: bool,
 }
+
+impl Refusal {
+    /// A refusal because it would be unsafe.
+    pub(super) fn new(id: &str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self {
+            id: id.to_owned(),
+            message: message.into(),
+            fix: fix.into(),
+            person: false,
+        }
+    }
+}
