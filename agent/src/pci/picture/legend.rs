@@ -13,7 +13,7 @@ const SWATCHES: &[(&str, &str, &str)] = &[
         "!",
         "redirects: peer traffic goes up to the root complex",
     ),
-    ("good", "", "direct: peer traffic passes straight"),
+    ("good", "", "direct: no port on the way redirects"),
     ("unknown", "?", "could not be read: not known to be fine"),
     ("aside", "", "decides about no GPU-NIC path"),
     ("cell near", "", "bold frame: no NIC is nearer to this GPU"),

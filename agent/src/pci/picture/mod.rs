@@ -7,7 +7,9 @@
 //! Topology -> Outline (what, in which order) -> Places (where) -> Scene (shapes) -> SVG
 //! ```
 
+mod advice;
 mod crossbar;
+mod html;
 mod legend;
 mod outline;
 mod place;
@@ -17,4 +19,5 @@ mod style;
 mod svg;
 mod text;
 
+pub use html::html;
 pub use svg::svg;

@@ -110,6 +110,80 @@ pub(super) fn sheet() -> String {
     css
 }
 
+/// The style sheet of the page around it.
+pub(super) fn page() -> String {
+    let mut css = String::from(PAGE);
+    page_colours(&mut css, &LIGHT);
+    css.push_str("@media screen and (prefers-color-scheme:dark){\n");
+    page_colours(&mut css, &DARK);
+    css.push_str("}\n");
+    css.push_str(PRINT);
+    css
+}
+
+const PAGE: &str = "\
+:root{color-scheme:light dark}
+body{margin:0;font:14px/1.45 system-ui,\"DejaVu Sans\",\"Liberation Sans\",Helvetica,Arial,sans-serif}
+main{max-width:1500px;margin:0 auto;padding:8px 16px 32px}
+h1,.hidden{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+h2{font-size:17px;margin:26px 0 8px 14px}
+figure,.wide{margin:0;overflow-x:auto}
+figure svg{display:block;width:100%;height:auto}
+code{font-family:ui-monospace,\"DejaVu Sans Mono\",\"Liberation Mono\",Menlo,Consolas,monospace;font-size:12px;white-space:nowrap}
+small{font-size:12px}
+table{border-collapse:collapse;margin-left:14px}
+caption{text-align:left;padding:0 0 6px}
+th,td{border:1px solid;padding:3px 8px;text-align:left;vertical-align:top;font-weight:400}
+thead th,th[scope=row]{font-weight:600}
+strong{font-weight:800;text-decoration:underline}
+.advice{margin:0 0 10px 14px;padding:8px 14px;border-left:6px solid}
+.advice p{margin:0 0 6px;max-width:90ch}
+.advice dl{margin:0 0 6px}.advice dt{display:inline-block;min-width:13em}.advice dd{display:inline;margin:0}
+.advice ul{margin:0;padding:0;list-style:none;columns:22em;font-size:13px}
+@media screen{figure svg{min-width:820px}}
+";
+
+/// The picture has a sheet to itself.
+const PRINT: &str = "\
+@page{size:A4 landscape;margin:9mm}
+@media print{main{padding:0}figure{break-after:page;overflow:visible}figure svg{max-height:185mm}.wide{overflow:visible}
+table{font-size:10px;margin-left:0}code{font-size:9px}th,td{padding:2px 4px}tr,.advice{break-inside:avoid}h2{break-after:avoid}
+*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+";
+
+fn page_colours(css: &mut String, palette: &Palette) {
+    let Palette {
+        page,
+        text,
+        frame,
+        frame_line,
+        stripe,
+        ..
+    } = palette;
+    let _ = write!(
+        css,
+        "body{{background:{page};color:{text}}}th,td{{border-color:{frame_line}}}th{{background:{frame}}}\n"
+    );
+    for Tone {
+        class,
+        text,
+        fill,
+        stroke,
+    } in palette.tones.iter().chain([&palette.path_bad])
+    {
+        let fill = match *class {
+            "unknown" => {
+                format!("repeating-linear-gradient(135deg,{fill} 0 5px,{stripe} 5px 8px)")
+            }
+            _ => (*fill).to_owned(),
+        };
+        let _ = writeln!(
+            css,
+            "td.{class},.advice.{class}{{background:{fill};color:{text};border-color:{stroke}}}"
+        );
+    }
+}
+
 fn colours(css: &mut String, palette: &Palette) {
     let Palette {
         page,
