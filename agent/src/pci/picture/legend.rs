@@ -2,31 +2,27 @@
 
 use super::place::{MARGIN, SMALL};
 use super::scene::{Label, Rect, Scene};
-use super::text::width;
+use super::text::words_width;
 
 /// A swatch's class, what is written in it, and what it means.
 const SWATCHES: &[(&str, &str, &str)] = &[
     ("gpu", "", "GPU"),
     ("nic", "", "NIC"),
-    (
-        "bad",
-        "!",
-        "redirects: peer traffic goes up to the root complex",
-    ),
+    ("bad", "!", "redirects peer traffic to the root complex"),
     ("good", "", "direct: no port on the way redirects"),
-    ("unknown", "?", "could not be read: not known to be fine"),
-    ("aside", "", "decides about no GPU-NIC path"),
-    ("cell near", "", "bold frame: no NIC is nearer to this GPU"),
+    ("unknown", "?", "unknown: could not be read"),
+    ("aside", "", "does not decide about a path"),
+    ("cell near", "", "no NIC is nearer to this GPU"),
 ];
 
 /// Words, a line each.
 const WORDS: &[&str] = &[
-    "PIX one switch, PXB several switches, PHB one host bridge, NODE other host bridge of the same NUMA node, SYS other NUMA node.",
+    "Where a GPU's column crosses a NIC's row: their path. PIX one switch, PXB several switches, PHB one host bridge, NODE other host bridge of the same NUMA node, SYS other NUMA node.",
     "ACS bits that redirect: RR requests, CR completions, EC egress control. Others: SV source validation, TB translation blocking, UF upstream forwarding, DT direct translated.",
     "x8 of 16: fewer lanes than the device has. GPUs and NICs are numbered in the order of their addresses.",
 ];
 
-const LINE: i32 = 19;
+const LINE: i32 = 18;
 const SWATCH: i32 = 22;
 
 /// Draws it from `top` on, within the scene's width; answers where it ends.
@@ -39,7 +35,7 @@ pub(super) fn draw(scene: &mut Scene, top: i32) -> i32 {
         "Legend".to_owned(),
     );
     for (class, mark, text) in SWATCHES {
-        let wide = SWATCH + 6 + width(text, SMALL);
+        let wide = SWATCH + 6 + words_width(text, SMALL);
         if x + wide > right && x > MARGIN {
             (x, y) = (MARGIN, y + LINE);
         }
@@ -54,7 +50,7 @@ pub(super) fn draw(scene: &mut Scene, top: i32) -> i32 {
         scene.centred(rect, y + 11, mark, SMALL);
         scene.close();
         scene.text(label(x + SWATCH + 6, y + 11, (*text).to_owned()));
-        x += wide + 18;
+        x += wide + 14;
     }
     y += LINE;
     for words in WORDS {
@@ -82,7 +78,7 @@ fn wrapped(text: &str, limit: i32) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {
-            Some(line) if width(line, SMALL) + width(" ", SMALL) + width(word, SMALL) <= limit => {
+            Some(line) if words_width(&format!("{line} {word}"), SMALL) <= limit => {
                 line.push(' ');
                 line.push_str(word);
             }

@@ -10,21 +10,20 @@ use super::text::{clipped, width};
 use crate::pci::Link;
 use crate::pci::topology::{Bridge, Topology};
 
-/// Size of the first line in a box, of the second, and of labels on links.
+/// Size of the first line in a box, and of all other labels.
 pub(super) const MAIN: i32 = 11;
 pub(super) const SMALL: i32 = 10;
-pub(super) const TINY: i32 = 9;
 /// Height of a box and of the row that it stands in.
-pub(super) const BOX: i32 = 27;
-const ROW: i32 = 32;
+pub(super) const BOX: i32 = 26;
+const ROW: i32 = 29;
 /// Around the picture, and inside a NUMA node's frame.
 pub(super) const MARGIN: i32 = 14;
 const PAD: i32 = 10;
 /// A NUMA node's name, and the space between two of them.
-pub(super) const GROUP_HEAD: i32 = 22;
+pub(super) const GROUP_HEAD: i32 = 20;
 const GROUP_GAP: i32 = 8;
 /// Between host bridges.
-const HOST_GAP: i32 = 8;
+const HOST_GAP: i32 = 6;
 /// Where lines from a box meet, right of it.
 pub(super) const BUS: i32 = 9;
 /// From the end of a link's label to the box, with room for a switch's frame.
@@ -116,7 +115,7 @@ fn across(boxes: &mut [Placed], columns: &[usize]) -> i32 {
             .map(|(placed, _)| placed)
             .collect();
         let label = here.iter().filter_map(|placed| placed.link.as_ref());
-        let label = label.map(|link| width(&link.text, TINY)).max();
+        let label = label.map(|link| width(&link.text, SMALL)).max();
         let widest = here.iter().map(|placed| box_width(&placed.lines)).max();
         if column > 0 {
             x = end + BUS + TO_BOX + label.map_or(2, |label| label + 5);

@@ -88,7 +88,7 @@ const SHAPES: &str = "\
 .gdr .m{font-family:ui-monospace,\"DejaVu Sans Mono\",\"Liberation Mono\",Menlo,Consolas,monospace}
 .gdr .h,.gdr .note{font-family:system-ui,\"DejaVu Sans\",\"Liberation Sans\",Helvetica,Arial,sans-serif}
 .gdr .h,.gdr .s11{font-weight:600}
-.gdr .s9{font-size:9px}.gdr .s10{font-size:10px}.gdr .s11{font-size:11px}.gdr .s12{font-size:12px}.gdr .s17{font-size:17px}
+.gdr .s10{font-size:10px}.gdr .s11{font-size:11px}.gdr .s12{font-size:12px}.gdr .s17{font-size:17px}
 .gdr .b{stroke-width:1}
 .gdr .bad>.b,.gdr .unknown>.b{stroke-width:1.5}
 .gdr .near>.b{stroke-width:2.5}
@@ -128,7 +128,7 @@ main{max-width:1500px;margin:0 auto;padding:8px 16px 32px}
 h1,.hidden{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 h2{font-size:17px;margin:26px 0 8px 14px}
 figure,.wide{margin:0;overflow-x:auto}
-figure svg{display:block;width:100%;height:auto}
+figure svg{display:block;max-width:100%;height:auto}
 code{font-family:ui-monospace,\"DejaVu Sans Mono\",\"Liberation Mono\",Menlo,Consolas,monospace;font-size:12px;white-space:nowrap}
 small{font-size:12px}
 table{border-collapse:collapse;margin-left:14px}
@@ -171,16 +171,16 @@ fn page_colours(css: &mut String, palette: &Palette) {
         stroke,
     } in palette.tones.iter().chain([&palette.path_bad])
     {
-        let fill = match *class {
-            "unknown" => {
-                format!("repeating-linear-gradient(135deg,{fill} 0 5px,{stripe} 5px 8px)")
-            }
-            _ => (*fill).to_owned(),
-        };
         let _ = writeln!(
             css,
             "td.{class},.advice.{class}{{background:{fill};color:{text};border-color:{stroke}}}"
         );
+        if *class == "unknown" {
+            let _ = writeln!(
+                css,
+                "td.{class}{{background:repeating-linear-gradient(135deg,{fill} 0 5px,{stripe} 5px 8px)}}"
+            );
+        }
     }
 }
 
@@ -232,4 +232,56 @@ fn colours(css: &mut String, palette: &Palette) {
         css,
         ".gdr .cell.bad>.b{{fill:{fill};stroke:{stroke}}}.gdr .cell.bad>text{{fill:{text}}}"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Relative luminance of `#rrggbb` (WCAG 2).
+    fn luminance(colour: &str) -> f64 {
+        let channel = |at: usize| {
+            let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+            match value <= 0.040_45 {
+                true => value / 12.92,
+                false => ((value + 0.055) / 1.055).powf(2.4),
+            }
+        };
+        0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
+    }
+
+    fn contrast(a: &str, b: &str) -> f64 {
+        let (a, b) = (luminance(a), luminance(b));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    /// 4.5 is what small text needs at level AA, 3 what a line that means something needs.
+    #[test]
+    fn everything_can_be_read() {
+        for palette in [&LIGHT, &DARK] {
+            for Tone {
+                class,
+                text,
+                fill,
+                stroke,
+            } in palette.tones.iter().chain([&palette.path_bad])
+            {
+                assert!(contrast(text, fill) >= 4.5, "{class} {text} on {fill}");
+                assert!(
+                    contrast(stroke, palette.frame) >= 3.0 || *class == "aside",
+                    "{class} {stroke}"
+                );
+            }
+            let unknown = palette
+                .tones
+                .iter()
+                .find(|tone| tone.class == "unknown")
+                .unwrap();
+            assert!(contrast(unknown.text, palette.stripe) >= 4.5);
+            for text in [palette.text, palette.note, palette.attention] {
+                assert!(contrast(text, palette.page) >= 4.5, "{text}");
+                assert!(contrast(text, palette.frame) >= 4.5, "{text}");
+            }
+        }
+    }
 }

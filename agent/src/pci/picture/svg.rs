@@ -1,7 +1,7 @@
 //! The picture itself.
 
 use super::outline::{Group, Item, Outline, What};
-use super::place::{self, BUS, MAIN, MARGIN, Placed, Places, SMALL, TINY, TO_BOX};
+use super::place::{self, BUS, MAIN, MARGIN, Placed, Places, SMALL, TO_BOX};
 use super::scene::{Label, Rect, Scene};
 use super::state::{State, port_title};
 use super::text::{escaped, printable, width};
@@ -10,7 +10,7 @@ use crate::pci::topology::{Device, Topology};
 use crate::pci::tree::Role;
 
 /// Where the tree begins, below title and summary.
-const TOP: i32 = 66;
+const TOP: i32 = 62;
 /// What title and legend need at least.
 const NARROWEST: i32 = 780;
 const TITLE: &str = "PCIe paths between GPUs and NICs";
@@ -47,7 +47,7 @@ fn scene(topology: &Topology) -> Scene {
     crossbar::draw(&mut above, &outline, &places, topology);
     boxes(&mut above, &outline, &places, topology);
     above.width = scene.width;
-    let end = legend::draw(&mut above, places.bottom + 16);
+    let end = legend::draw(&mut above, places.bottom + 14);
     scene.height = end + MARGIN;
     let page = Rect {
         x: 0,
@@ -129,7 +129,7 @@ fn frames(scene: &mut Scene, outline: &Outline<'_>, places: &Places) {
         let class = if numa.is_some() { "h" } else { "h unread" };
         let label = Label {
             x: frame.x + 10,
-            y: frame.y + 16,
+            y: frame.y + 15,
             text,
             size: 12,
             class,
@@ -184,13 +184,13 @@ fn links(scene: &mut Scene, outline: &Outline<'_>, places: &Places) {
         let class = if gap.is_some() { "gap" } else { "edge" };
         scene.line(&[from, (bus, from.1), (bus, to.1), to], class);
         if let Some(link) = &placed.link {
-            let x = to.0 - TO_BOX - width(&link.text, TINY);
+            let x = to.0 - TO_BOX - width(&link.text, SMALL);
             let text = link.text.clone();
             scene.text(Label {
                 x,
                 y: to.1 - 4,
                 text,
-                size: TINY,
+                size: SMALL,
                 class: link.class,
             });
         }

@@ -10,6 +10,11 @@ pub(super) fn width(text: &str, size: i32) -> i32 {
     characters.saturating_mul(size * ADVANCE).saturating_add(9) / 10
 }
 
+/// Width of words in a proportional font, reckoned generously: wide ones take half an em on average.
+pub(super) fn words_width(text: &str, size: i32) -> i32 {
+    width(text, size) * 11 / 12
+}
+
 /// Text from the machine as printable ASCII. Everything else is written out as an escape, so that
 /// no name can turn the direction of writing, break the file, or look like another one.
 pub(super) fn printable(text: &str) -> String {
