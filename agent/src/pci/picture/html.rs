@@ -1,6 +1,7 @@
 //! One page with the picture, what to do, and the same facts as tables. Nothing in it comes from
 //! elsewhere, and the page forbids itself to load anything.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::advice::{Advice, advice};
@@ -90,7 +91,7 @@ fn named(sort: &str, index: usize, device: &Device) -> String {
 }
 
 fn matrix(out: &mut String, topology: &Topology) {
-    out.push_str("<h2>Every path</h2>\n<div class=\"wide\"><table>\n<caption>How far, and what ACS does to peer traffic. The nearest NICs of each GPU are in bold.</caption>\n<thead><tr><td></td>");
+    out.push_str("<h2>Every path</h2>\n<div class=\"wide\"><table class=\"matrix\">\n<caption>How far, and what ACS does to peer traffic. The nearest NICs of each GPU are in bold.</caption>\n<thead><tr><td></td>");
     for (index, nic) in topology.nics.iter().enumerate() {
         let _ = write!(
             out,
@@ -136,32 +137,52 @@ fn path_of(topology: &Topology, gpu: Bdf, nic: Bdf) -> Option<&Path> {
     paths.find(|path| path.gpu == gpu && path.nic == nic)
 }
 
+/// A row for each GPU, and one more for each further state among its nearest NICs.
 fn best(out: &mut String, topology: &Topology) {
     out.push_str("<h2>Best NIC for each GPU</h2>\n<div class=\"wide\"><table>\n<caption>The nearest; several where they are equally near.</caption>\n<thead><tr><th scope=\"col\">GPU</th><th scope=\"col\">NIC</th><th scope=\"col\">Distance</th><th scope=\"col\">Peer traffic</th><th scope=\"col\">Ports that decide</th></tr></thead>\n<tbody>\n");
-    for (gpu_index, gpu) in topology.gpus.iter().enumerate() {
-        let nics = topology.nics.iter().enumerate();
-        for (nic_index, nic) in nics.filter(|(_, nic)| gpu.nearest.contains(&nic.bdf)) {
-            let Some(path) = path_of(topology, gpu.bdf, nic.bdf) else {
-                continue;
-            };
-            let state = State::of_path(path);
-            let why = path.unknown.as_deref().map(safe);
-            let why = why.map_or_else(String::new, |why| format!(" <small>{why}</small>"));
-            let _ = writeln!(
-                out,
-                "<tr><th scope=\"row\">{}</th><td>{}</td><td>{} <small>{}</small></td><td class=\"{}\">{}{}{why}</td><td>{}</td></tr>",
-                named("GPU", gpu_index, gpu),
-                named("NIC", nic_index, nic),
-                path.kind,
-                distance(path.kind),
-                state.class(),
-                state.word(),
-                state.mark(),
-                codes(&path.bridges),
-            );
+    for (index, gpu) in topology.gpus.iter().enumerate() {
+        for state in [State::Direct, State::Unknown, State::Redirected] {
+            let nics = topology.nics.iter().enumerate();
+            let near: Vec<(usize, &Device, &Path)> = nics
+                .filter(|(_, nic)| gpu.nearest.contains(&nic.bdf))
+                .filter_map(|(at, nic)| Some((at, nic, path_of(topology, gpu.bdf, nic.bdf)?)))
+                .filter(|(_, _, path)| State::of_path(path) == state)
+                .collect();
+            row(out, &named("GPU", index, gpu), state, &near);
         }
     }
     out.push_str("</tbody>\n</table></div>\n");
+}
+
+fn row(out: &mut String, gpu: &str, state: State, near: &[(usize, &Device, &Path)]) {
+    let Some((_, _, first)) = near.first() else {
+        return;
+    };
+    let nics: Vec<String> = near
+        .iter()
+        .map(|(index, nic, _)| named("NIC", *index, nic))
+        .collect();
+    let ports: BTreeSet<Bdf> = near
+        .iter()
+        .flat_map(|(_, _, path)| path.bridges.iter().copied())
+        .collect();
+    let ports: Vec<String> = ports
+        .iter()
+        .map(|port| format!("<code>{port}</code>"))
+        .collect();
+    let why = first.unknown.as_deref().map(safe);
+    let why = why.map_or_else(String::new, |why| format!("<br/><small>{why}</small>"));
+    let _ = writeln!(
+        out,
+        "<tr><th scope=\"row\">{gpu}</th><td>{}</td><td>{} <small>{}</small></td><td class=\"{}\">{}{}{why}</td><td>{}</td></tr>",
+        nics.join("<br/>"),
+        first.kind,
+        distance(first.kind),
+        state.class(),
+        state.word(),
+        state.mark(),
+        ports.join(" "),
+    );
 }
 
 const fn distance(kind: PathKind) -> &'static str {
@@ -172,11 +193,6 @@ const fn distance(kind: PathKind) -> &'static str {
         PathKind::Node => "same NUMA node",
         PathKind::Sys => "other NUMA node",
     }
-}
-
-fn codes(ports: &[Bdf]) -> String {
-    let ports = ports.iter().map(|port| format!("<code>{port}</code>"));
-    ports.collect::<Vec<_>>().join(" ")
 }
 
 fn ports(out: &mut String, topology: &Topology) {

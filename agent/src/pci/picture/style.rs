@@ -129,8 +129,8 @@ h1,.hidden{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inse
 h2{font-size:17px;margin:26px 0 8px 14px}
 figure,.wide{margin:0;overflow-x:auto}
 figure svg{display:block;max-width:100%;height:auto}
-code{font-family:ui-monospace,\"DejaVu Sans Mono\",\"Liberation Mono\",Menlo,Consolas,monospace;font-size:12px;white-space:nowrap}
-small{font-size:12px}
+code{font-family:ui-monospace,\"DejaVu Sans Mono\",\"Liberation Mono\",Menlo,Consolas,monospace;font-size:.86em;white-space:nowrap}
+small{font-size:.86em}
 table{border-collapse:collapse;margin-left:14px}
 caption{text-align:left;padding:0 0 6px}
 th,td{border:1px solid;padding:3px 8px;text-align:left;vertical-align:top;font-weight:400}
@@ -139,15 +139,16 @@ strong{font-weight:800;text-decoration:underline}
 .advice{margin:0 0 10px 14px;padding:8px 14px;border-left:6px solid}
 .advice p{margin:0 0 6px;max-width:90ch}
 .advice dl{margin:0 0 6px}.advice dt{display:inline-block;min-width:13em}.advice dd{display:inline;margin:0}
-.advice ul{margin:0;padding:0;list-style:none;columns:22em;font-size:13px}
+.advice ul{margin:0;padding:0;list-style:none;columns:22em;font-size:.93em}
 @media screen{figure svg{min-width:820px}}
 ";
 
 /// The picture has a sheet to itself.
 const PRINT: &str = "\
 @page{size:A4 landscape;margin:9mm}
-@media print{main{padding:0}figure{break-after:page;overflow:visible}figure svg{max-height:185mm}.wide{overflow:visible}
-table{font-size:10px;margin-left:0}code{font-size:9px}th,td{padding:2px 4px}tr,.advice{break-inside:avoid}h2{break-after:avoid}
+@media print{body{font-size:11px}main{padding:0}figure{break-after:page;overflow:visible}figure svg{max-height:187mm;margin:auto}
+.wide{overflow:visible}.wide,tr,.advice{break-inside:avoid}h2{break-after:avoid}
+table{font-size:10px}.matrix{font-size:8.5px;margin-left:0}th,td{padding:2px 3px}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 ";
 
