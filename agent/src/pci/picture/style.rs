@@ -161,9 +161,9 @@ fn page_colours(css: &mut String, palette: &Palette) {
         stripe,
         ..
     } = palette;
-    let _ = write!(
+    let _ = writeln!(
         css,
-        "body{{background:{page};color:{text}}}th,td{{border-color:{frame_line}}}th{{background:{frame}}}\n"
+        "body{{background:{page};color:{text}}}th,td{{border-color:{frame_line}}}th{{background:{frame}}}"
     );
     for Tone {
         class,
