@@ -34,7 +34,7 @@ pub struct Args {
     /// How to print the result.
     #[arg(long, global = true, value_enum, default_value_t)]
     pub format: Format,
-    /// Print errors only (JSON results are still printed).
+    /// Print errors only (JSON and pictures are still printed).
     #[arg(long, short, global = true)]
     pub quiet: bool,
     /// Say more about what is done; twice for debugging.

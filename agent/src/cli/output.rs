@@ -43,7 +43,7 @@ impl Format {
 pub struct Out {
     /// The chosen format.
     pub format: Format,
-    /// Only errors and JSON.
+    /// Only errors, JSON and pictures.
     pub quiet: bool,
 }
 

@@ -3,7 +3,7 @@
 use super::outline::{Outline, What};
 use super::place::{BOX, Placed, Places, SMALL};
 use super::scene::{Rect, Scene};
-use super::state::State;
+use super::state::{State, by_ends};
 use crate::pci::topology::{Device, Path, Topology};
 
 /// A cell and the distance from one to the next.
@@ -71,13 +71,12 @@ pub(super) fn draw(scene: &mut Scene, outline: &Outline<'_>, places: &Places, to
             "dot",
         );
     }
+    let paths = by_ends(topology);
     for ((gpu_index, gpu, _), x) in &columns {
         for (nic_index, nic, placed) in &nics {
-            let path = topology
-                .paths
-                .iter()
-                .find(|p| p.gpu == gpu.bdf && p.nic == nic.bdf);
-            let Some(path) = path else { continue };
+            let Some(path) = paths.get(&(gpu.bdf, nic.bdf)) else {
+                continue;
+            };
             let state = State::of_path(path);
             let rect = Rect {
                 x: *x,

@@ -1,17 +1,19 @@
 //! One page with the picture, what to do, and the same facts as tables. Nothing in it comes from
 //! elsewhere, and the page forbids itself to load anything.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::advice::{Advice, advice};
-use super::state::{State, acs_line};
+use super::state::{State, acs_line, by_ends};
 use super::style;
 use super::svg::{summary, svg};
 use super::text::{escaped, printable};
 use crate::pci::Bdf;
 use crate::pci::path::PathKind;
 use crate::pci::topology::{Device, Path, Topology};
+
+type Paths<'a> = BTreeMap<(Bdf, Bdf), &'a Path>;
 
 const HEAD: &str = "<!DOCTYPE html>
 <html lang=\"en\">
@@ -39,8 +41,9 @@ pub fn html(topology: &Topology) -> String {
         paragraph(&mut out, &advice);
     }
     if !topology.paths.is_empty() {
-        matrix(&mut out, topology);
-        best(&mut out, topology);
+        let paths = by_ends(topology);
+        matrix(&mut out, topology, &paths);
+        best(&mut out, topology, &paths);
         ports(&mut out, topology);
     }
     out.push_str("</main>\n</body>\n</html>\n");
@@ -90,7 +93,7 @@ fn named(sort: &str, index: usize, device: &Device) -> String {
     format!("{sort}{index} <code>{}</code>", device.bdf)
 }
 
-fn matrix(out: &mut String, topology: &Topology) {
+fn matrix(out: &mut String, topology: &Topology, paths: &Paths<'_>) {
     out.push_str("<h2>Every path</h2>\n<div class=\"wide\"><table class=\"matrix\">\n<caption>How far, and what ACS does to peer traffic. The nearest NICs of each GPU are in bold.</caption>\n<thead><tr><td></td>");
     for (index, nic) in topology.nics.iter().enumerate() {
         let _ = write!(
@@ -107,7 +110,7 @@ fn matrix(out: &mut String, topology: &Topology) {
             named("GPU", index, gpu)
         );
         for nic in &topology.nics {
-            match path_of(topology, gpu.bdf, nic.bdf) {
+            match paths.get(&(gpu.bdf, nic.bdf)) {
                 Some(path) => cell(out, path, gpu.nearest.contains(&nic.bdf)),
                 None => out.push_str("<td></td>"),
             }
@@ -132,20 +135,15 @@ fn cell(out: &mut String, path: &Path, near: bool) {
     );
 }
 
-fn path_of(topology: &Topology, gpu: Bdf, nic: Bdf) -> Option<&Path> {
-    let mut paths = topology.paths.iter();
-    paths.find(|path| path.gpu == gpu && path.nic == nic)
-}
-
 /// A row for each GPU, and one more for each further state among its nearest NICs.
-fn best(out: &mut String, topology: &Topology) {
+fn best(out: &mut String, topology: &Topology, paths: &Paths<'_>) {
     out.push_str("<h2>Best NIC for each GPU</h2>\n<div class=\"wide\"><table>\n<caption>The nearest; several where they are equally near.</caption>\n<thead><tr><th scope=\"col\">GPU</th><th scope=\"col\">NIC</th><th scope=\"col\">Distance</th><th scope=\"col\">Peer traffic</th><th scope=\"col\">Ports that decide</th></tr></thead>\n<tbody>\n");
     for (index, gpu) in topology.gpus.iter().enumerate() {
         for state in [State::Direct, State::Unknown, State::Redirected] {
             let nics = topology.nics.iter().enumerate();
             let near: Vec<(usize, &Device, &Path)> = nics
                 .filter(|(_, nic)| gpu.nearest.contains(&nic.bdf))
-                .filter_map(|(at, nic)| Some((at, nic, path_of(topology, gpu.bdf, nic.bdf)?)))
+                .filter_map(|(at, nic)| Some((at, nic, *paths.get(&(gpu.bdf, nic.bdf))?)))
                 .filter(|(_, _, path)| State::of_path(path) == state)
                 .collect();
             row(out, &named("GPU", index, gpu), state, &near);

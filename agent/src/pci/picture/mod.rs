@@ -12,6 +12,7 @@ mod crossbar;
 mod html;
 mod legend;
 mod outline;
+mod palette;
 mod place;
 mod scene;
 mod state;

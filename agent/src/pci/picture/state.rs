@@ -1,9 +1,12 @@
 //! What a port or a path means for peer traffic, as the picture shows it. Unknown is a state of its
 //! own, with its own pattern and mark, so that it never looks fine.
 
+use std::collections::BTreeMap;
+
 use super::text::printable;
+use crate::pci::Bdf;
 use crate::pci::acs;
-use crate::pci::topology::{Bridge, Path};
+use crate::pci::topology::{Bridge, Path, Topology};
 use crate::pci::tree::Role;
 
 /// How something is drawn.
@@ -68,6 +71,12 @@ impl State {
             Self::Aside => "does not decide",
         }
     }
+}
+
+/// Paths by their GPU and NIC.
+pub(super) fn by_ends(topology: &Topology) -> BTreeMap<(Bdf, Bdf), &Path> {
+    let paths = topology.paths.iter();
+    paths.map(|path| ((path.gpu, path.nic), path)).collect()
 }
 
 /// A port's kind, short enough for a box.
