@@ -19,6 +19,7 @@ use gdr_agent::pci::topology::Topology;
 use gdr_agent::pci::tree::Tree;
 use gdr_agent::pci::{RawFunction, acs};
 use pci_support::layout::{GPU, Machine, NIC};
+use pci_support::{Space, port, raw};
 use picture_support::page::Picture;
 use picture_support::servers::{Acs, Server};
 use proptest::prelude::*;
@@ -201,6 +202,21 @@ fn narrow_links_and_several_switches() {
     for said in ["x8 of 16", "ACS all off", "no ACS"] {
         assert!(text.contains(said), "{said}");
     }
+}
+
+/// Functions of one device pass their own ACS: then the devices themselves are what redirects.
+#[test]
+fn a_device_that_redirects_between_its_functions_is_red() {
+    let endpoint = |function, id: (u16, u16), class| {
+        let bdf = gdr_agent::pci::Bdf::new(0, 0x18, 0, function);
+        let space = Space::new(id.0, id.1, class, port::ENDPOINT).multi_function();
+        raw(bdf, None, &space.acs(0x5f, 0x1d).bytes())
+    };
+    let functions = [endpoint(0, GPU, 0x03_0200), endpoint(1, NIC, 0x02_0700)];
+    let (topology, text) = drawn("one-device", &functions);
+    assert_eq!(topology.paths[0].redirected, Some(true));
+    assert!(text.contains("<g class=\"gpu bad\" data-about=\"0000:18:00.0\">"));
+    assert!(text.contains("<g class=\"nic bad\" data-about=\"0000:18:00.1\">"));
 }
 
 #[test]

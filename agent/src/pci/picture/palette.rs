@@ -66,7 +66,7 @@ pub(super) const DARK: Palette = Palette {
     wire: "#69727d",
     frame: "#151b23",
     frame_line: "#4a525c",
-    stripe: "#553d00",
+    stripe: "#664a00",
     attention: "#f0b83f",
     tones: [
         tone("host", "#e6edf3", "#2a313a", "#7d8590"),

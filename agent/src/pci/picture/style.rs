@@ -57,6 +57,7 @@ table{border-collapse:collapse;margin-left:14px}
 caption{text-align:left;padding:0 0 6px}
 th,td{border:1px solid;padding:3px 8px;text-align:left;vertical-align:top;font-weight:400}
 thead th,th[scope=row]{font-weight:600}
+table.matrix{font-size:11px}.matrix th,.matrix td{padding:3px 4px}
 strong{font-weight:800;text-decoration:underline}
 .advice{margin:0 0 10px 14px;padding:8px 14px;border-left:6px solid}
 .advice p{margin:0 0 6px;max-width:90ch}
@@ -70,7 +71,7 @@ const PRINT: &str = "\
 @page{size:A4 landscape;margin:9mm}
 @media print{body{font-size:11px}main{padding:0}figure{break-after:page;overflow:visible}figure svg{max-height:187mm;margin:auto}
 .wide{overflow:visible}.wide,tr,.advice{break-inside:avoid}h2{break-after:avoid}
-table{font-size:10px}.matrix{font-size:8.5px;margin-left:0}th,td{padding:2px 3px}
+table{font-size:10px}table.matrix{font-size:8.5px;margin-left:0}th,td,.matrix th,.matrix td{padding:2px 3px}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 ";
 

@@ -82,17 +82,25 @@ pub(super) fn summary(topology: &Topology) -> String {
             .filter(|path| State::of_path(path) == state)
             .count()
     };
-    let (gpus, nics) = (topology.gpus.len(), topology.nics.len());
+    let gpus = counted(topology.gpus.len(), "GPU");
+    let nics = counted(topology.nics.len(), "NIC");
     match topology.paths.len() {
-        0 if gpus + nics == 0 => "No GPU and no NIC match the selectors.".to_owned(),
-        0 => format!("{gpus} GPUs, {nics} NICs: no GPU-NIC path."),
+        0 if topology.gpus.is_empty() && topology.nics.is_empty() => {
+            "No GPU and no NIC match the selectors.".to_owned()
+        }
+        0 => format!("{gpus}, {nics}: no GPU-NIC path."),
         paths => format!(
-            "{gpus} GPUs, {nics} NICs, {paths} paths: {} direct, {} redirected by ACS (!), {} unknown (?).",
+            "{gpus}, {nics}, {}: {} direct, {} redirected by ACS (!), {} unknown (?).",
+            counted(paths, "path"),
             count(State::Direct),
             count(State::Redirected),
             count(State::Unknown)
         ),
     }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The picture in words, for those who do not see it.
@@ -117,14 +125,11 @@ fn description(topology: &Topology) -> String {
 /// A frame for each NUMA node, and one for each switch.
 fn frames(scene: &mut Scene, outline: &Outline<'_>, places: &Places) {
     for (Group { numa, .. }, frame) in outline.groups.iter().zip(&places.frames) {
-        let (class, text) = match numa {
-            Some(nodes) => ("numa", format!("NUMA node {nodes}")),
-            None => (
-                "numa",
-                "NUMA node unknown: the firmware does not say".to_owned(),
-            ),
+        let text = match numa {
+            Some(nodes) => format!("NUMA node {nodes}"),
+            None => "NUMA node unknown: the firmware does not say".to_owned(),
         };
-        scene.open(class.to_owned(), String::new(), text.clone());
+        scene.open("numa".to_owned(), String::new(), text.clone());
         scene.rect(*frame, 6, "frame");
         let class = if numa.is_some() { "h" } else { "h unread" };
         let label = Label {

@@ -1,7 +1,7 @@
 //! Text in a picture: what may be in it, and how wide it is.
 
-/// Columns that a monospaced character of the given size takes, in tenths of a pixel: 0.6 em, which
-/// the fonts in the style sheet have; `textLength` holds the ones that do not to it.
+/// Width of a monospaced character in tenths of its size, which the fonts in the style sheet have;
+/// `textLength` holds the ones that do not to it.
 const ADVANCE: i32 = 6;
 
 /// Width of a label in pixels, rounded up.
