@@ -34,7 +34,7 @@ pub struct Args {
     /// How to print the result.
     #[arg(long, global = true, value_enum, default_value_t)]
     pub format: Format,
-    /// Print errors only (JSON results are still printed).
+    /// Print errors only (JSON and pictures are still printed).
     #[arg(long, short, global = true)]
     pub quiet: bool,
     /// Say more about what is done; twice for debugging.
@@ -72,6 +72,15 @@ pub enum Verb {
     /// Undo the last transaction.
     Rollback,
     /// Print GPUs, NICs, the bridges between them, and what ACS does to each path.
+    #[command(
+        after_help = "Besides text and json, `--format` takes svg (a picture) and html (a page with the picture, the
+paths as a table, and what to do); both work without network and scripts.
+
+Examples:
+  gdr-agent topology
+  gdr-agent topology --format svg > node.svg
+  gdr-agent topology --format html --root ./capture > node.html"
+    )]
     Topology,
     /// Show, clear or put back the ACS bits of the ports on GPU-NIC paths.
     #[command(subcommand)]

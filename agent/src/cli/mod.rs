@@ -72,6 +72,13 @@ pub fn main() -> ExitCode {
 }
 
 fn run(args: Args, out: Out) -> Result<Exit, CliError> {
+    if let Some(picture) = out.format.picture()
+        && !matches!(args.verb, Verb::Topology)
+    {
+        let message = format!("`--format {picture}` is a picture, and only `topology` has one");
+        return Err(CliError::new(Exit::Usage, "usage", message)
+            .help("this command prints text, or JSON with `--format json`"));
+    }
     let root = Root::open(&args.root)?;
     let context = Context {
         root,

@@ -18,6 +18,24 @@ pub enum Format {
     Json,
     /// Unified diff (plan only).
     Diff,
+    /// A picture (topology only, and listed only there).
+    #[value(hide = true)]
+    Svg,
+    /// A page with the picture (topology only, and listed only there).
+    #[value(hide = true)]
+    Html,
+}
+
+impl Format {
+    /// The name of a format that is a picture.
+    #[must_use]
+    pub const fn picture(self) -> Option<&'static str> {
+        match self {
+            Self::Svg => Some("svg"),
+            Self::Html => Some("html"),
+            Self::Text | Self::Json | Self::Diff => None,
+        }
+    }
 }
 
 /// The command's output.
@@ -25,7 +43,7 @@ pub enum Format {
 pub struct Out {
     /// The chosen format.
     pub format: Format,
-    /// Only errors and JSON.
+    /// Only errors, JSON and pictures.
     pub quiet: bool,
 }
 
@@ -78,8 +96,8 @@ impl Out {
                 })?;
                 self.raw(&format!("{json}\n"))
             }
-            Format::Text | Format::Diff if self.quiet => Ok(()),
-            Format::Text | Format::Diff => self.raw(&text()),
+            _ if self.quiet => Ok(()),
+            _ => self.raw(&text()),
         }
     }
 

@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::output::style;
-use super::{CliError, Context, Exit, load};
+use super::{CliError, Context, Exit, Format, load};
 use crate::acs::with_selectors;
 use crate::facts::pci::{Depth, functions};
+use crate::pci::picture;
 use crate::pci::render::{self, Styles};
 use crate::pci::topology::Topology;
 use crate::pci::tree::Tree;
@@ -28,6 +29,17 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
         let functions = functions(&context.root, &Depth::Topology(selectors))?;
         Ok::<_, CliError>(Topology::of(&Tree::build(&functions), selectors))
     })?;
+    match context.out.format {
+        Format::Svg => {
+            context.out.raw(&picture::svg(&topology))?;
+            return Ok(Exit::Done);
+        }
+        Format::Html => {
+            context.out.raw(&picture::html(&topology))?;
+            return Ok(Exit::Done);
+        }
+        Format::Text | Format::Json | Format::Diff => {}
+    }
     let output = Output {
         schema: "gdr-agent/topology/v1",
         topology,

@@ -15,6 +15,7 @@ pub mod clear;
 pub mod config;
 mod image;
 pub mod path;
+pub mod picture;
 pub mod platform;
 mod raw;
 pub mod render;

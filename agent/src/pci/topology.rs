@@ -53,6 +53,9 @@ pub struct Device {
     pub nearest: Vec<Bdf>,
     /// Virtual functions that this one stands for.
     pub virtual_functions: Vec<Bdf>,
+    /// Why the ports between this and `parent` are not all known. In JSON, `paths` say it.
+    #[serde(skip)]
+    pub gap: Option<String>,
 }
 
 /// A bridge.
@@ -84,6 +87,9 @@ pub struct Bridge {
     pub parent: Option<Bdf>,
     /// Host bridge, as sysfs names it.
     pub host: String,
+    /// Why the ports between this and `parent` are not all known. In JSON, `paths` say it.
+    #[serde(skip)]
+    pub gap: Option<String>,
 }
 
 /// ACS registers as JSON has them.
@@ -209,6 +215,7 @@ fn describe(tree: &Tree<'_>, node: &Node<'_>) -> Option<Device> {
         host: node.host.to_string(),
         nearest: Vec::new(),
         virtual_functions: Vec::new(),
+        gap: node.gap.clone(),
     })
 }
 
@@ -316,6 +323,7 @@ fn bridges(
                 link: link(node),
                 parent: node.parent.and_then(|parent| address(tree, parent)),
                 host: node.host.to_string(),
+                gap: node.gap.clone(),
             }
         })
         .collect()
