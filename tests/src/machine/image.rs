@@ -71,12 +71,6 @@ impl Image {
         })
     }
 
-    /// How many processors a machine of it has. On a busy host Linux 6.1 loses the timer of its second
-    /// one behind the remapped interrupts, and hangs.
-    pub(crate) fn cpus(&self) -> u32 {
-        if self.suite == "bookworm" { 1 } else { 2 }
-    }
-
     /// Makes `overlay`, an empty layer over this image.
     pub(crate) fn overlay(&self, overlay: &Path) -> Result<(), Error> {
         let mut command = Command::new("qemu-img");

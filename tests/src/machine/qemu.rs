@@ -44,8 +44,6 @@ impl Qemu {
             .arg(&socket)
             .arg("--ports")
             .arg(ports.to_string())
-            .arg("--cpus")
-            .arg(image.cpus().to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(errors)
