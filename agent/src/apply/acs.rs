@@ -44,10 +44,10 @@ pub fn early(root: &Root, trial: Option<&Policy>) -> Result<Vec<String>, EngineE
     let Some(policy) = trial.or(committed.as_ref()) else {
         return Ok(Vec::new());
     };
-    if acs::by_kernel(policy, crate::facts::pci::conditions(root)) {
-        return Ok(Vec::new());
-    }
-    let (refusals, outcomes) = acs::decide(root, policy, |tree, _, plan, _| {
+    let (refusals, outcomes) = acs::decide(root, policy, |tree, _, plan, conditions| {
+        if acs::by_kernel(policy, conditions) {
+            return (Vec::new(), Ok(Vec::new()));
+        }
         (plan.refusals.clone(), acs::clear(root, tree, plan))
     })?;
     let mut lines: Vec<String> = refusals

@@ -68,7 +68,8 @@ fn clearing_acs_takes_less_than_a_hundredth_of_the_documented_loop() -> Result<(
     assert_eq!(machine.ok(REDIRECTING)?, "0");
 
     let mut ours = Vec::new();
-    for _ in 0..3 {
+    // The first runs translate the program; the best of several is what it takes.
+    for _ in 0..8 {
         machine.ok(RESET)?;
         assert_eq!(machine.ok(REDIRECTING)?, ports.to_string());
         ours.push(micros(&mut machine, "gdr-agent boot acs")?);
