@@ -574,3 +574,20 @@ fn what_cannot_even_be_loaded_falls_back_to_the_entry_that_is_proven() {
     );
     assert!(!node.cmdline().contains("gdr.txn"), "{}", node.cmdline());
 }
+
+#[test]
+fn tuneds_variable_in_the_defaults_is_no_stale_menu() {
+    let node = node(Family::Debian);
+    let path = "etc/default/grub";
+    let mut text = node.read(path);
+    text.extend_from_slice(
+        b"GRUB_CMDLINE_LINUX_DEFAULT=\"${GRUB_CMDLINE_LINUX_DEFAULT:+$GRUB_CMDLINE_LINUX_DEFAULT }\\$tuned_params\"\n",
+    );
+    node.write(path, &text);
+    gdr_tests::node::regenerate(&Tree::new(node.path()), None).unwrap();
+    commit(&node);
+    node.reboot(Reboot::default());
+    assert!(has(&node, "iommu=pt"), "{}", node.cmdline());
+    let kept = String::from_utf8(node.read("boot/grub/grub.cfg")).unwrap();
+    assert!(kept.contains("$tuned_params"), "tuned still has its place");
+}

@@ -27,6 +27,16 @@ pub(crate) fn edit_menu(
         if is_recovery(entry) || !removed.iter().all(|a| entry.cmdline.contains_exact(a)) {
             continue;
         }
+        let end = line.args_span.end;
+        // Only what has to change: a variable among the arguments stays one.
+        if removed.is_empty() {
+            let words: Result<String, String> = added
+                .iter()
+                .map(|a| Ok(format!(" {}", quote(&loader_word(a.raw())?))))
+                .collect();
+            edits.push((end..end, words?));
+            continue;
+        }
         let mut args: Vec<Arg> = entry.cmdline.args().to_vec();
         args.retain(|a| !removed.iter().any(|r| r.raw() == a.raw()));
         args.extend(added.iter().cloned());
