@@ -1,16 +1,15 @@
 //! The arguments that each boot entry will boot with, and where each of them is written. Pure: from the
 //! bytes that the facts hold.
 
-use grub_config_parser::bls::{self, Snippet};
+use grub_config_parser::bls;
 use grub_config_parser::cfg::{self, Script};
 use grub_config_parser::cmdline::{self, CommandLine};
-use grub_config_parser::defaults;
 use grub_config_parser::effective::{self as parser, Sources, Tracer};
 use grub_config_parser::grubenv::EnvBlock;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::facts::{Boot, EntryOrder, menu_of};
+use crate::facts::{Boot, evaluate};
 
 /// A boot entry and where it comes from.
 #[derive(Debug)]
@@ -102,47 +101,29 @@ pub fn entries(boot: &Boot) -> Result<Vec<Entry>, String> {
     };
     let failed = |e: cfg::SyntaxError| format!("{path}: line {}: {}", e.line, e.message);
     let script = Script::parse(bytes).map_err(failed)?;
-    let menu = menu_of(bytes, boot).map_err(failed)?;
+    let context = boot.context();
+    let menu = script.menu(&context);
     let env_path = boot.in_grub_dir("grubenv").unwrap_or_default();
     let block = boot
         .files
         .grubenv
         .as_deref()
         .and_then(|bytes| EnvBlock::parse(bytes).ok());
-    let docs: Vec<defaults::Document> = boot
-        .files
-        .defaults
-        .iter()
-        .map(|(_, bytes)| defaults::Document::parse(bytes))
-        .collect();
-    let named: Vec<defaults::File<'_>> = boot
-        .files
-        .defaults
-        .iter()
-        .zip(&docs)
-        .map(|((name, _), doc)| defaults::File { name, doc })
-        .collect();
-    let defaults = defaults::evaluate(&named);
+    let defaults = evaluate(&boot.files.defaults);
     let tracer = Tracer::new(&Sources {
         grub_cfg: Some((&path, &script)),
         grubenv: block.as_ref().map(|block| (env_path.as_str(), block)),
         defaults: Some(&defaults),
     });
     let variables = tracer.bls_variables(&menu);
-    let snippets: Vec<Snippet> = boot
-        .files
-        .entries
-        .iter()
-        .map(|(path, bytes)| Snippet::parse(path.rsplit('/').next().unwrap_or(path), bytes))
-        .collect();
-    let order = boot.entry_order.get().copied();
-    let order = order.unwrap_or(EntryOrder::FileVersion).order();
-    let made = bls::menu(&snippets, order, &variables.values());
+    let made = context.bls.as_ref().map_or_else(Vec::new, |bls| {
+        bls::menu(&bls.files, bls.order, &variables.values())
+    });
     let of_file = |file: usize| {
         let entry = made.iter().find(|entry| entry.file == file)?;
         let (path, _) = boot.files.entries.get(file)?;
-        let arguments = tracer.bls_entry(entry, snippets.get(file)?, path, &variables);
-        // The same words come out of the menu; if they ever did not, nothing is claimed.
+        let snippet = context.bls.as_ref()?.files.get(file)?;
+        let arguments = tracer.bls_entry(entry, snippet, path, &variables);
         Some((path.clone(), arguments))
     };
     let default = menu.default;
@@ -163,6 +144,7 @@ fn arguments(line: &CommandLine, traced: &[parser::Argument]) -> Vec<Argument> {
     let explained = line.explain();
     let one = |(at, explained): (usize, &cmdline::Explained<'_>)| {
         let arg = explained.arg.raw();
+        // Both come from the same line; if they ever did not, nothing is claimed.
         let traced = traced.get(at).filter(|traced| traced.arg.raw() == arg);
         let origin = |origin: &grub_config_parser::Origin| Origin {
             file: origin.file.clone(),

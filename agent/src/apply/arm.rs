@@ -1,9 +1,10 @@
 //! Telling GRUB to boot the trial once, and taking that back: one in-place write of grubenv.
 
-use grub_config_parser::cmdline::{CommandLine, Edit};
+use grub_config_parser::cmdline::Edit;
 use grub_config_parser::grubenv::EnvBlock;
 
 use super::engine::{Engine, EngineError};
+use super::undo::new_args;
 use crate::journal::EnvIntent;
 use crate::machine::{GrubView, TxnId};
 use crate::plan;
@@ -110,14 +111,8 @@ impl Engine<'_> {
         old: &[u8],
         env: &mut EnvBlock,
     ) -> Result<String, EngineError> {
-        let before = CommandLine::parse(&intent.pre);
-        let after = CommandLine::parse(&intent.post);
         let mut changed = false;
-        for arg in after
-            .args()
-            .iter()
-            .filter(|arg| !before.contains_exact(arg))
-        {
+        for arg in new_args(&intent.pre, &intent.post) {
             let edit = Edit::Remove(arg.raw());
             changed |= env
                 .edit_argument(&intent.name, &edit)

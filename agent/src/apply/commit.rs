@@ -60,8 +60,7 @@ impl Engine<'_> {
                 Action::Record | Action::LoadModule(_) | Action::TrialEntry | Action::ClearAcs => {}
             }
         }
-        let intents = self.record()?.work.intents.clone();
-        self.keep_template_newer(&intents)?;
+        self.keep_template_newer()?;
         let added = added(&world, &policy, trial.as_ref());
         self.remember(&digest, &id, policy, added)?;
         if trial.is_some() {

@@ -52,7 +52,7 @@ impl Engine<'_> {
             self.remove_hook()?;
             self.clean_env()?;
         }
-        self.keep_template_newer(&work.intents)?;
+        self.keep_template_newer()?;
         self.sweep()?;
         conflicts.extend(super::acs::restore(self.root, &work.policy)?);
         // Where a reboot follows, it unloads them; the units that run there may not.
@@ -105,8 +105,9 @@ impl Engine<'_> {
 
     /// Red Hat's kernel-install runs grub2-mkconfig, which overwrites `/etc/kernel/cmdline`, where that is
     /// older than `/etc/default/grub`.
-    pub(super) fn keep_template_newer(&self, intents: &[Intent]) -> Result<(), EngineError> {
+    pub(super) fn keep_template_newer(&self) -> Result<(), EngineError> {
         let [template, _] = KERNEL_CMDLINE;
+        let intents = &self.record()?.work.intents;
         if intents.iter().any(|intent| intent.path == plan::MAIN) {
             write::touch(self.root, template)?;
         }
@@ -193,13 +194,17 @@ impl Engine<'_> {
 
 /// What the trial had and the known-good line had not.
 fn added(trial: &Trial) -> Vec<Arg> {
-    let before = CommandLine::parse(&trial.known_good);
-    let target = CommandLine::parse(&trial.target);
-    let added = target
+    new_args(&trial.known_good, &trial.target)
+}
+
+/// The arguments of the second line that the first has not.
+pub(super) fn new_args(before: &str, after: &str) -> Vec<Arg> {
+    let (before, after) = (CommandLine::parse(before), CommandLine::parse(after));
+    let new = after
         .args()
         .iter()
         .filter(|arg| !before.contains_exact(arg));
-    added.cloned().collect()
+    new.cloned().collect()
 }
 
 enum Outcome {

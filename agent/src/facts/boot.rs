@@ -80,6 +80,13 @@ impl Boot {
             .map(|bytes| menu_of(bytes, self))
     }
 
+    /// What GRUB finds beside its grub.cfg, its entries in the order that is known or else GRUB's own.
+    #[must_use]
+    pub fn context(&self) -> cfg::Context {
+        let order = self.entry_order.get().copied();
+        context(self, order.unwrap_or(EntryOrder::FileVersion))
+    }
+
     /// Whether the default entry is the same in whatever order the installed GRUB has.
     #[must_use]
     pub fn default_is_certain(&self) -> bool {
@@ -126,23 +133,22 @@ impl EntryOrder {
 /// # Errors
 /// They are not a GRUB script.
 pub fn menu_of(bytes: &[u8], boot: &Boot) -> Result<cfg::Menu, cfg::SyntaxError> {
-    let order = boot
-        .entry_order
-        .get()
-        .copied()
-        .unwrap_or(EntryOrder::FileVersion);
-    menu_in(bytes, boot, order)
+    Ok(cfg::Script::parse(bytes)?.menu(&boot.context()))
 }
 
 fn menu_in(bytes: &[u8], boot: &Boot, order: EntryOrder) -> Result<cfg::Menu, cfg::SyntaxError> {
-    let env = boot.grubenv.get().cloned().unwrap_or_default();
+    Ok(cfg::Script::parse(bytes)?.menu(&context(boot, order)))
+}
+
+/// What GRUB would find beside its grub.cfg.
+fn context(boot: &Boot, order: EntryOrder) -> cfg::Context {
     let files = boot
         .files
         .entries
         .iter()
         .map(|(path, bytes)| bls::Snippet::parse(file_name(path), bytes));
-    Ok(cfg::Script::parse(bytes)?.menu(&cfg::Context {
-        env,
+    cfg::Context {
+        env: boot.grubenv.get().cloned().unwrap_or_default(),
         env_present: boot.files.grubenv.is_some(),
         ids_first: order != EntryOrder::FileVersion,
         bls: Some(cfg::Bls {
@@ -150,7 +156,7 @@ fn menu_in(bytes: &[u8], boot: &Boot, order: EntryOrder) -> Result<cfg::Menu, cf
             order: order.order(),
         }),
         ..cfg::Context::default()
-    }))
+    }
 }
 
 fn file_name(path: &str) -> &str {
@@ -198,7 +204,10 @@ pub(super) fn boot(root: &Root, os: Option<&Os>) -> Boot {
     let defaults = match sources {
         Ok(read) => {
             files.defaults = read;
-            Fact::known(evaluate(&files.defaults), "/etc/default/grub")
+            Fact::known(
+                grub_variables(evaluate(&files.defaults)),
+                "/etc/default/grub",
+            )
         }
         Err(e) => {
             files.unreadable.push(e.to_string());
@@ -351,7 +360,9 @@ fn read_defaults(root: &Root) -> Result<Vec<(String, Vec<u8>)>, SysError> {
     Ok(files)
 }
 
-fn evaluate(files: &[(String, Vec<u8>)]) -> BTreeMap<String, Option<String>> {
+/// What grub-mkconfig gets from these files, sourced one after the other.
+#[must_use]
+pub fn evaluate(files: &[(String, Vec<u8>)]) -> defaults::Evaluation {
     let docs: Vec<defaults::Document> = files
         .iter()
         .map(|(_, bytes)| defaults::Document::parse(bytes))
@@ -360,7 +371,10 @@ fn evaluate(files: &[(String, Vec<u8>)]) -> BTreeMap<String, Option<String>> {
         .iter()
         .zip(&docs)
         .map(|((name, _), doc)| defaults::File { name, doc });
-    let evaluation = defaults::evaluate(&named.collect::<Vec<_>>());
+    defaults::evaluate(&named.collect::<Vec<_>>())
+}
+
+fn grub_variables(evaluation: defaults::Evaluation) -> BTreeMap<String, Option<String>> {
     let grub = evaluation
         .vars
         .into_iter()

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::sys::Root;
 
-pub use boot::{Boot, BootFiles, ENTRIES, EntryOrder, KERNEL_CMDLINE, menu_of};
+pub use boot::{Boot, BootFiles, ENTRIES, EntryOrder, KERNEL_CMDLINE, evaluate, menu_of};
 pub use fact::Fact;
 pub use iommu::Iommu;
 pub use kernel::{InstalledKernel, RunningKernel, version};

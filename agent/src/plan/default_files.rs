@@ -9,6 +9,7 @@ use super::cmdline::Edits;
 use super::grub::Base;
 use super::keep::Keep;
 use super::step::Refusal;
+use crate::facts::evaluate;
 
 /// Our own drop-in; it sorts after those that cloud images ship.
 pub const DROP_IN: &str = "/etc/default/grub.d/99-gdr-agent.cfg";
@@ -205,16 +206,7 @@ pub(super) fn own_args(files: &[(String, Vec<u8>)]) -> Vec<Arg> {
 
 /// The arguments that the files give, in the order in which 10_linux writes them.
 fn words(files: &Files) -> Result<Vec<Arg>, Refusal> {
-    let docs: Vec<defaults::Document> = files
-        .iter()
-        .map(|(_, bytes)| defaults::Document::parse(bytes))
-        .collect();
-    let named: Vec<defaults::File> = files
-        .iter()
-        .zip(&docs)
-        .map(|((name, _), doc)| defaults::File { name, doc })
-        .collect();
-    let evaluation = defaults::evaluate(&named);
+    let evaluation = evaluate(files);
     if let Some(abort) = &evaluation.aborts {
         return Err(Refusal::new(
             "boot.default-aborts",
