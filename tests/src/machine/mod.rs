@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, clippy::print_stderr)]
 
 mod agent;
+mod disk;
 mod error;
 mod image;
 mod inventory;
@@ -26,6 +27,7 @@ pub use inventory::Inventory;
 pub use need::{SUITE, agent_image, agent_image_of, plain_image};
 pub use random::Random;
 
+use disk::Disk;
 use qemu::Qemu;
 use shell::Event;
 use transcript::Transcript;
@@ -41,6 +43,7 @@ const COMMAND: Duration = Duration::from_secs(180);
 pub struct Machine {
     image: Image,
     dir: PathBuf,
+    disk: Disk,
     ports: u32,
     qemu: Option<Qemu>,
     boot_id: String,
@@ -77,13 +80,14 @@ impl Machine {
             std::fs::remove_dir_all(&dir).map_err(Error::host("remove", &dir))?;
         }
         std::fs::create_dir_all(&dir).map_err(Error::host("create", &dir))?;
-        image.overlay(&dir.join("disk.qcow2"))?;
+        let disk = Disk::over(image)?;
         let transcript = Transcript::new(&dir.join("transcript.log"))?;
         let boot_id = String::new();
         let image = image.clone();
         let mut machine = Self {
             image,
             dir,
+            disk,
             ports,
             qemu: None,
             boot_id,
@@ -101,7 +105,12 @@ impl Machine {
     /// The host cannot start QEMU.
     pub fn power_on(&mut self) -> Result<(), Error> {
         self.transcript.note("power on");
-        self.qemu = Some(Qemu::start(&self.image, &self.dir, self.ports)?);
+        self.qemu = Some(Qemu::start(
+            &self.image,
+            &self.dir,
+            self.disk.path(),
+            self.ports,
+        )?);
         Ok(())
     }
 
@@ -341,6 +350,10 @@ impl Drop for Machine {
             && let Err(e) = self.last_words()
         {
             self.transcript.note(&format!("no last words: {e}"));
+        }
+        self.qemu = None;
+        if let Err(e) = self.disk.keep(&self.dir) {
+            self.transcript.note(&format!("the disk is not kept: {e}"));
         }
     }
 }

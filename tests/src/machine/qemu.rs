@@ -19,8 +19,8 @@ pub(crate) struct Qemu {
 }
 
 impl Qemu {
-    /// Starts `scripts/vm/qemu` on the disk in `dir` and connects to the shell's port before the guest opens it.
-    pub(crate) fn start(image: &Image, dir: &Path, ports: u32) -> Result<Self, Error> {
+    /// Starts `scripts/vm/qemu` with its logs in `dir` and connects to the shell's port before the guest opens it.
+    pub(crate) fn start(image: &Image, dir: &Path, disk: &Path, ports: u32) -> Result<Self, Error> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         // Socket paths are limited to some hundred bytes, and a checkout may lie deep.
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -37,7 +37,7 @@ impl Qemu {
             .arg("--base")
             .arg(&image.base)
             .arg("--disk")
-            .arg(dir.join("disk.qcow2"))
+            .arg(disk)
             .arg("--serial")
             .arg(dir.join("serial.log"))
             .arg("--shell")

@@ -141,3 +141,30 @@ pub(crate) fn told_is_booted(machine: &mut Machine) -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// Every way of quoting that a `linux` line knows.
+const ODD: &str = r#"#!/bin/sh
+exec tail -n +3 $0
+set odd_list="two odd.z=3"
+menuentry 'Odd > one' --class debian --id odd-entry {
+  search --no-floppy --label rootfs --set=root
+  set tail=last
+  linux /boot/vmlinuz-KERNEL root=LABEL=rootfs ro console=ttyS0 no_timer_check odd.a='single quoted' odd.b="double $tail" odd.c=back\ slash odd.d=${odd_list} odd.e="${odd_list}" 'odd.f=$tail' odd.g=\$tail "odd.h=q\"uote" odd.i=a''b odd.j=semi\;colon odd.k=x"y z"w odd.l=hash#tag odd.m=$unset odd.n='it'"'"'s' odd.o=\\ iommu=pt
+  initrd /boot/initrd.img-KERNEL
+}
+"#;
+
+/// Boots an entry that is quoted in every way, and is told what booted.
+pub(crate) fn odd_quoting(machine: &mut Machine) -> Result<(), Error> {
+    let kernel = machine.ok("uname -r")?;
+    machine.put("/etc/grub.d/09_odd", 0o755, &ODD.replace("KERNEL", &kernel))?;
+    machine.put(
+        "/etc/default/grub.d/odd.cfg",
+        0o644,
+        "GRUB_DEFAULT=odd-entry\n",
+    )?;
+    machine.ok("update-grub && sync")?;
+    machine.reboot()?;
+    assert!(machine.ok("cat /proc/cmdline")?.contains("odd.z=3"));
+    told_is_booted(machine)
+}

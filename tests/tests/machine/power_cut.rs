@@ -15,7 +15,7 @@ enum Stretch {
     Apply,
     /// While the machine goes down, where the trial is armed.
     Shutdown,
-    /// From GRUB's hook into the kernel.
+    /// From the start of GRUB, with its hook, into the kernel.
     Boot,
     /// The trial is up: verification.
     Trial,
@@ -38,7 +38,7 @@ impl Stretch {
             Self::Apply => Duration::from_secs(4),
             Self::Shutdown => Duration::from_secs(12),
             Self::Boot => {
-                machine.wait_for_serial(from, "GNU GRUB")?;
+                machine.wait_for_serial(from, "BdsDxe: starting")?;
                 Duration::from_secs(20)
             }
             Self::Trial => {
