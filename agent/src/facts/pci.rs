@@ -163,6 +163,10 @@ impl Reader<'_> {
                 .hex("revision")
                 .and_then(|number| u8::try_from(number).ok());
             function.bars = self.text("resource").map(bars).unwrap_or_default();
+        }
+        // The kernel says a link's state by reading the same registers again, so it is asked only where
+        // they were not read: by an unprivileged reader, for one.
+        if wanted.rest || (wanted.details && !has_link(&function.config)) {
             function.link = self.link();
         }
     }
@@ -243,6 +247,11 @@ impl Reader<'_> {
                 .and_then(|text| text.parse().ok()),
         }
     }
+}
+
+fn has_link(mut config: &ConfigBytes) -> bool {
+    let express = config::express(&mut config).ok().flatten();
+    express.is_some_and(|express| express.link.is_some())
 }
 
 fn word(value: Option<u32>) -> Option<u16> {

@@ -40,7 +40,7 @@ pub struct Region {
 pub type Window = Option<(u64, u64)>;
 
 /// A function with its place and its addresses.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// `0000:15:01.0`
     pub bdf: String,
@@ -98,6 +98,9 @@ pub fn root_buses(spec: &NodeSpec) -> Vec<RootBus> {
 /// Every function of the server, parents before children.
 #[must_use]
 pub fn functions(spec: &NodeSpec) -> Vec<Function> {
+    if let Some(functions) = &spec.functions {
+        return functions.clone();
+    }
     let host = match spec.cpu {
         Cpu::Intel => INTEL_HOST,
         Cpu::Amd => AMD_HOST,
