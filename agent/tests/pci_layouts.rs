@@ -22,6 +22,7 @@ use proptest::prelude::*;
 const METAL: Conditions = Conditions {
     in_vm: Some(false),
     lockdown: Lockdown::None,
+    iommu: Some(true),
     live: true,
 };
 const ALL_BITS: u16 = 0x2c;

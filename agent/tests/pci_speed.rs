@@ -26,6 +26,7 @@ use pci_support::{Space, port, raw, sysfs};
 const METAL: Conditions = Conditions {
     in_vm: Some(false),
     lockdown: Lockdown::None,
+    iommu: Some(true),
     live: true,
 };
 
@@ -71,10 +72,7 @@ fn server(total: usize) -> Vec<(Bdf, String, Vec<u8>)> {
                 1 | 2 => (NIC, 0x02_0700),
                 _ => (OTHER, 0x01_0802),
             };
-            let device = Space::new(id.0, id.1, class, port::ENDPOINT)
-                .aer()
-                .ats(false)
-                .bytes();
+            let device = Space::new(id.0, id.1, class, port::ENDPOINT).aer().bytes();
             list.push((
                 bdf(below, 0),
                 format!("{down}/0000:{below:02x}:00.0"),

@@ -28,6 +28,7 @@ use proptest::prelude::*;
 const METAL: Conditions = Conditions {
     in_vm: Some(false),
     lockdown: Lockdown::None,
+    iommu: Some(true),
     live: true,
 };
 

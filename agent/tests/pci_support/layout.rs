@@ -269,7 +269,12 @@ impl Builder<'_, '_, '_> {
             _ => (Kind::Other, OTHER, 0x01_0802),
         };
         let bdf = Bdf::new(self.domain, bus, device, 0);
-        let config = Space::new(id.0, id.1, class, code).aer().ats(false).bytes();
+        let mut space = Space::new(id.0, id.1, class, code).aer();
+        // On a NIC it would say that the machine is a host of guests.
+        if kind != Kind::Nic {
+            space = space.ats(false);
+        }
+        let config = space.bytes();
         self.insert(bdf, parent, host, kind, Acs::Absent, config);
     }
 

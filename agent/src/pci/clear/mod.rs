@@ -10,8 +10,10 @@ use super::config::Found;
 use super::topology::{Bridge, Topology, handed_to_a_guest};
 use super::tree::{NodeId, Tree};
 
+mod finding;
 mod refusal;
 
+pub use finding::Finding;
 pub use refusal::{Conditions, Lockdown, Refusal};
 
 /// Which ports a policy names (`[acs] scope`).
@@ -84,7 +86,9 @@ pub struct AcsPlan {
     pub ports: Vec<PortDecision>,
     /// Why ports are refused.
     pub refusals: Vec<Refusal>,
-    /// Things worth knowing that refuse nothing.
+    /// Things worth knowing that refuse nothing, with what to do about them.
+    pub findings: Vec<Finding>,
+    /// The same, where there is nothing to do about them.
     pub notes: Vec<String>,
     /// The ports that the scope names and that may be cleared, redirecting or not.
     #[serde(skip)]
@@ -130,8 +134,10 @@ pub fn plan(
         let endpoints = tree
             .nodes()
             .filter(|(_, node)| topology.bridge(node.bdf).is_none());
-        ports
-            .extend(endpoints.filter_map(|(id, _)| decide_endpoint(tree, id, mask, &mut refusals)));
+        ports.extend(
+            endpoints
+                .filter_map(|(id, _)| decide_endpoint(tree, id, topology, mask, &mut refusals)),
+        );
         ports.sort_by_key(|port| port.bdf);
     }
     let pending = ports.iter().any(|port| port.action == Action::Clear);
@@ -149,27 +155,22 @@ pub fn plan(
     }
     refusals.extend(whole);
     AcsPlan {
+        findings: finding::findings(topology, &ports, conditions),
         ports,
         refusals,
-        notes: notes(topology, request, conditions),
+        notes: notes(request, conditions),
         in_scope,
         by_kernel: None,
     }
 }
 
-fn notes(topology: &Topology, request: Request, conditions: Conditions) -> Vec<String> {
+fn notes(request: Request, conditions: Conditions) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |text: &str| notes.push(text.to_owned());
     if request.scope == Scope::Keep {
         note(
             "the policy keeps ACS as it is: peer traffic that a port redirects stays slow or fails",
         );
-    }
-    match (topology.gpus.is_empty(), topology.nics.is_empty()) {
-        (true, true) => note("no GPU and no NIC match the selectors, so there are no paths"),
-        (true, false) => note("no GPU matches the selectors, so there are no paths"),
-        (false, true) => note("no NIC matches the selectors, so there are no paths"),
-        (false, false) => {}
     }
     if request.mask & !acs::REDIRECT != 0 {
         note("only RR, CR and EC are ever cleared; the other bits of the mask are ignored");
@@ -256,6 +257,7 @@ fn decide_bridge(
 fn decide_endpoint(
     tree: &Tree<'_>,
     id: NodeId,
+    topology: &Topology,
     mask: u16,
     refusals: &mut Vec<Refusal>,
 ) -> Option<PortDecision> {
@@ -264,7 +266,10 @@ fn decide_endpoint(
     let mut decision = decided(node.bdf, registers, "endpoint with ACS".to_owned());
     if registers.ctl & mask != 0 {
         propose(&mut decision, registers, mask);
-        if node.function.is_some_and(handed_to_a_guest) {
+        if let Some(need) = topology.needs_acs.get(&node.bdf) {
+            decision.action = Action::LeftAlone;
+            decision.reason = need.reason().to_owned();
+        } else if node.function.is_some_and(handed_to_a_guest) {
             let refusal = Refusal::vfio(node.bdf, &[node.bdf]);
             decision.action = Action::Refused;
             decision.reason = refused(&decision.reason, &refusal);
