@@ -97,6 +97,7 @@ pub fn model(
         bars: &[],
         link,
         port,
+        ats: false,
     }
 }
 
