@@ -1,12 +1,14 @@
 //! Clearing and restoring ACS redirection on a machine: read, decide, save the old words, write,
 //! read back. The decisions are [`crate::pci::clear`]'s and [`crate::pci::saved`]'s.
 
+pub mod repairs;
+
 use gdr_policy::{AcsMethod, AcsScope, Devices, Policy, Selector};
 
 use crate::facts::pci::{Depth, conditions, functions};
 use crate::pci::by_kernel;
 use crate::pci::clear::{self, AcsPlan, ByKernel, Conditions, Lockdown, Request, Scope};
-use crate::pci::saved::{self, RestoreAction, RestoreDecision, Saved};
+use crate::pci::saved::{self, RestoreAction, RestoreDecision, Saved, SavedPort};
 use crate::pci::select::Selectors;
 use crate::pci::topology::Topology;
 use crate::pci::tree::Tree;
@@ -40,6 +42,8 @@ pub enum AcsError {
 pub struct Outcome {
     /// Its address.
     pub bdf: Bdf,
+    /// Its bits had been cleared before in this boot, and came back.
+    pub again: bool,
     /// The control word that was read back, or why it could not be written.
     pub result: Result<u16, ConfigError>,
 }
@@ -203,8 +207,12 @@ pub fn clear(root: &Root, tree: &Tree<'_>, plan: &AcsPlan) -> Result<Vec<Outcome
         } else {
             set(root, port.bdf, offset, ctl & !new, 0)
         };
+        let of_this_boot = |saved: &&SavedPort| {
+            saved.bdf == port.bdf && saved.boot_id.is_some() && saved.boot_id == boot_id
+        };
         outcomes.push(Outcome {
             bdf: port.bdf,
+            again: before.ports.iter().any(|saved| of_this_boot(&saved)),
             result,
         });
     }
@@ -237,6 +245,7 @@ pub fn restore(root: &Root, decisions: &[RestoreDecision]) -> Result<Vec<Outcome
                 }
                 outcomes.push(Outcome {
                     bdf: decision.bdf,
+                    again: false,
                     result,
                 });
             }

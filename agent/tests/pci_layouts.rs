@@ -70,6 +70,7 @@ fn union_of_paths(machine: &Machine) -> BTreeSet<Bdf> {
 #[test]
 fn random_machines_hold_every_kind_of_path_and_every_verdict() {
     let mut seen: BTreeMap<(&str, Option<bool>), u32> = BTreeMap::new();
+    let (mut in_one_device, mut across_domains, mut nested) = (0, 0, 0);
     for seed in 0..300_u32 {
         let choices: Vec<u8> = pci_support::noise(seed).take(300).collect();
         let machine = Machine::random(&choices, false);
@@ -77,6 +78,9 @@ fn random_machines_hold_every_kind_of_path_and_every_verdict() {
             for nic in machine.of_kind(Kind::Nic) {
                 let (kind, ports) = machine.judge(gpu, nic);
                 *seen.entry((kind, verdict(&machine, &ports))).or_default() += 1;
+                in_one_device += u32::from(gpu.same_device(nic));
+                across_domains += u32::from(gpu.domain != nic.domain);
+                nested += u32::from(kind == "PXB" && ports.len() >= 3);
             }
         }
     }
@@ -86,6 +90,10 @@ fn random_machines_hold_every_kind_of_path_and_every_verdict() {
             assert!(count >= 5, "{kind} {verdict:?}: {count} of {seen:?}");
         }
     }
+    assert!(
+        in_one_device >= 5 && across_domains >= 5 && nested >= 5,
+        "{in_one_device} {across_domains} {nested}"
+    );
 }
 
 proptest! {

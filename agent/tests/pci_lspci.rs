@@ -15,7 +15,7 @@ use std::path::Path;
 use gdr_agent::pci::config::{Decoded, ExpressLink, Found};
 use gdr_agent::pci::{Bdf, ConfigBytes, acs};
 use pci_support::layout::Machine;
-use pci_support::{corpus, have, sysfs};
+use pci_support::{Space, corpus, have, port, sysfs};
 
 /// Writes the spaces as functions of one machine and returns what lspci prints, by address.
 fn lspci(spaces: &[(Bdf, Vec<u8>)]) -> BTreeMap<Bdf, String> {
@@ -229,8 +229,8 @@ fn agrees_on_every_value_of_the_acs_words() {
     }
     let spaces: Vec<(Bdf, Vec<u8>)> = (0..128_u16)
         .map(|ctl| {
-            let port = pci_support::port::DOWNSTREAM;
-            let space = pci_support::Space::new(0x1000, 0xc030, 0x06_0400, port)
+            let kind = port::DOWNSTREAM;
+            let space = Space::new(0x1000, 0xc030, 0x06_0400, kind)
                 .bridge(0, 1, 1)
                 .aer()
                 .acs(!ctl & 0x7f, ctl)
@@ -242,6 +242,38 @@ fn agrees_on_every_value_of_the_acs_words() {
         })
         .collect();
     assert!(compare_all(&spaces) >= 128 * 7);
+}
+
+/// Payload and request sizes, relaxed ordering, speeds and widths: every code that is not reserved.
+#[test]
+fn agrees_on_every_value_of_the_device_and_link_registers() {
+    if !have("lspci") {
+        return;
+    }
+    let widths = [1, 2, 4, 8, 12, 16, 32];
+    let codes = (0..6_u32).flat_map(|size| (1..=6_u32).map(move |speed| (size, speed)));
+    let spaces: Vec<(Bdf, Vec<u8>)> = codes
+        .zip(0..)
+        .map(|((size, speed), index)| {
+            let (other_size, other_speed) = (5 - size, 7 - speed);
+            let (width, other_width) = (widths[index % 7], widths[(index / 2 + 3) % 7]);
+            let relaxed = index as u32 % 2 << 4;
+            let mut space = Space::new(0x15b3, 0x1021, 0x02_0700, port::ENDPOINT).aer();
+            space.u32(0x44, 0x8020 | size);
+            space.u32(0x48, other_size << 12 | size << 5 | relaxed);
+            space.u32(0x4c, width << 4 | speed);
+            space.u32(0x50, (other_width << 4 | other_speed) << 16);
+            if index % 3 == 0 {
+                space = space.ari();
+            }
+            let space = space.ats(index % 2 == 1);
+            let bus = u8::try_from(index).unwrap();
+            (Bdf::new(0, bus, 0, 0), space.bytes())
+        })
+        .collect();
+    assert_eq!(spaces.len(), 36);
+    // Payload supported and set, request, relaxed ordering; speeds and widths; ATS.
+    assert_eq!(compare_all(&spaces), 36 * (4 + 4 + 1));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use gdr_policy::Policy;
 
 use super::engine::EngineError;
-use crate::acs::{self, AcsError};
+use crate::acs::{self, AcsError, repairs};
+use crate::pci::Bdf;
 use crate::sys::{Root, SysError};
 use crate::world::World;
 use crate::{state, sys};
@@ -55,19 +56,32 @@ pub fn early(root: &Root, trial: Option<&Policy>) -> Result<Vec<String>, EngineE
         .map(|r| format!("{}: {}; {}", r.id, r.text, r.fix))
         .collect();
     let outcomes = outcomes.map_err(failed)?;
-    let mut cleared: Vec<String> = Vec::new();
+    let mut cleared: Vec<(Bdf, bool)> = Vec::new();
     for outcome in outcomes {
         match outcome.result {
-            Ok(_) => cleared.push(outcome.bdf.to_string()),
+            Ok(_) => cleared.push((outcome.bdf, outcome.again)),
             Err(e) => lines.push(format!("{}: {e}", outcome.bdf)),
         }
     }
-    if !cleared.is_empty() {
-        lines.push(format!(
-            "ACS redirection cleared on {} ports: {}",
-            cleared.len(),
-            cleared.join(" ")
-        ));
+    for (again, what) in [
+        (false, "ACS redirection cleared on"),
+        (
+            true,
+            "ACS redirection had come back and was cleared again on",
+        ),
+    ] {
+        let ports: Vec<String> = cleared
+            .iter()
+            .filter(|port| port.1 == again)
+            .map(|(bdf, _)| bdf.to_string())
+            .collect();
+        if !ports.is_empty() {
+            lines.push(format!("{what} {} ports: {}", ports.len(), ports.join(" ")));
+        }
+    }
+    // The paths are what counts; a count that cannot be kept must not stop a boot.
+    if let Err(e) = repairs::count(root, &cleared) {
+        lines.push(format!("the repairs of ACS are not counted: {e}"));
     }
     Ok(lines)
 }

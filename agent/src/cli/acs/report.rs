@@ -181,7 +181,7 @@ impl Output {
 
     /// Takes in what became of the ports that were written.
     pub(super) fn take(&mut self, outcomes: Vec<Outcome>) {
-        for Outcome { bdf, result } in outcomes {
+        for Outcome { bdf, result, .. } in outcomes {
             let Some(port) = self.ports.iter_mut().find(|port| port.bdf == bdf) else {
                 continue;
             };
