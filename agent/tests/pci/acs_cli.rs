@@ -1,18 +1,9 @@
 //! `topology` and `acs` as commands: exit codes, JSON, and what lies in the directory afterwards.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::unwrap_used
-)]
-
-mod pci_support;
 
 use std::path::Path;
 use std::process::Output;
 
-use pci_support::{Space, port, sysfs};
+use crate::support::{Space, port, sysfs};
 use serde_json::Value;
 
 const ROOT_PORT: &str = "0000:15:01.0";

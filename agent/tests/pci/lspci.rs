@@ -1,21 +1,12 @@
 //! lspci on the same bytes: every capability and bit that both print must agree.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::unwrap_used
-)]
-
-mod pci_support;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::support::layout::Machine;
+use crate::support::{Space, corpus, have, port, sysfs};
 use gdr_agent::pci::config::{Decoded, ExpressLink, Found};
 use gdr_agent::pci::{Bdf, ConfigBytes, acs};
-use pci_support::layout::Machine;
-use pci_support::{Space, corpus, have, port, sysfs};
 
 /// Writes the spaces as functions of one machine and returns what lspci prints, by address.
 fn lspci(spaces: &[(Bdf, Vec<u8>)]) -> BTreeMap<Bdf, String> {
@@ -206,7 +197,7 @@ fn agrees_on_a_made_up_machine() {
     if !have("lspci") {
         return;
     }
-    let choices: Vec<u8> = pci_support::noise(7).take(400).collect();
+    let choices: Vec<u8> = crate::support::noise(7).take(400).collect();
     let machine = Machine::random(&choices, false);
     let spaces: Vec<(Bdf, Vec<u8>)> = machine
         .all
@@ -257,7 +248,7 @@ fn agrees_on_every_value_of_the_device_and_link_registers() {
         .map(|((size, speed), index)| {
             let (other_size, other_speed) = (5 - size, 7 - speed);
             let (width, other_width) = (widths[index % 7], widths[(index / 2 + 3) % 7]);
-            let relaxed = index as u32 % 2 << 4;
+            let relaxed = (index as u32 % 2) << 4;
             let mut space = Space::new(0x15b3, 0x1021, 0x02_0700, port::ENDPOINT).aer();
             space.u32(0x44, 0x8020 | size);
             space.u32(0x48, other_size << 12 | size << 5 | relaxed);

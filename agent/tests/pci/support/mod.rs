@@ -1,5 +1,4 @@
 //! Made-up configuration space, machines and sysfs trees for the PCI tests.
-#![allow(dead_code)]
 
 pub mod layout;
 pub mod sysfs;

@@ -1,18 +1,11 @@
 //! The bars for speed, on a machine of 2,000 functions: eight GPUs, sixteen NICs with their virtual
 //! functions, and the uncore devices of two big processors. Unoptimised builds get ten times as long.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::unwrap_used
-)]
-
-mod pci_support;
 
 use std::path::Path;
 use std::time::Duration;
 
+use crate::support::layout::{GPU, NIC, OTHER};
+use crate::support::{Space, port, raw, sysfs};
 use gdr_agent::facts::pci::{Depth, functions};
 use gdr_agent::pci::clear::{Conditions, Lockdown, Request, Scope, plan};
 use gdr_agent::pci::select::Selectors;
@@ -20,8 +13,6 @@ use gdr_agent::pci::topology::Topology;
 use gdr_agent::pci::tree::Tree;
 use gdr_agent::pci::{Bdf, RawFunction};
 use gdr_agent::sys::Root;
-use pci_support::layout::{GPU, NIC, OTHER};
-use pci_support::{Space, port, raw, sysfs};
 
 const METAL: Conditions = Conditions {
     in_vm: Some(false),
