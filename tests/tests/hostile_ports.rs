@@ -71,10 +71,10 @@ fn a_port_that_cannot_be_read_is_unknown_everywhere() {
             bytes[ACS_OFFSET + 4..ACS_OFFSET + 8].fill(0xff);
         }),
         ("no extended space", "ends at byte 256", |bytes| {
-            bytes.truncate(256)
+            bytes.truncate(256);
         }),
         ("cut inside the capability", "ends at byte 332", |bytes| {
-            bytes.truncate(ACS_OFFSET + 4)
+            bytes.truncate(ACS_OFFSET + 4);
         }),
     ];
     for (what, words, spoil) in cases {

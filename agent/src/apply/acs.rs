@@ -6,18 +6,15 @@ use super::engine::EngineError;
 use crate::acs::{self, AcsError, repairs};
 use crate::pci::Bdf;
 use crate::sys::{Root, SysError};
-use crate::world::World;
+use crate::world::Ports;
 use crate::{state, sys};
 
 /// Clears the ports that a policy names; a port that does not take it is an error.
-pub(super) fn clear_for(root: &Root, world: &World, policy: &Policy) -> Result<(), EngineError> {
-    let plan = world.acs(policy);
-    if plan.by_kernel.is_some() {
+pub(super) fn clear_for(root: &Root, ports: &Ports<'_>) -> Result<(), EngineError> {
+    if ports.acs.by_kernel.is_some() {
         return Ok(());
     }
-    let outcomes = world
-        .with_tree(policy, |tree, _| acs::clear(root, tree, &plan))
-        .map_err(failed)?;
+    let outcomes = acs::clear(root, &ports.tree, &ports.acs).map_err(failed)?;
     for outcome in outcomes {
         if let Err(e) = outcome.result {
             return Err(SysError::Refused {
