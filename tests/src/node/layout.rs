@@ -125,6 +125,31 @@ pub fn functions(spec: &NodeSpec) -> Vec<Function> {
     all
 }
 
+/// Fills a machine up to `total` functions with devices of the kind that processors have inside them, on
+/// buses of their own.
+pub fn fill(functions: &mut Vec<Function>, total: usize) {
+    let buses = (1_u32..).flat_map(|domain| [0x7e_u8, 0x7f, 0xfe, 0xff].map(|bus| (domain, bus)));
+    let places = buses.flat_map(|bus| (0..=u8::MAX).map(move |at| (bus, at >> 3, at & 7)));
+    let missing = total.saturating_sub(functions.len());
+    functions.extend(
+        places
+            .take(missing)
+            .map(|((domain, bus), device, function)| {
+                let bdf = format!("{domain:04x}:{bus:02x}:{device:02x}.{function}");
+                Function {
+                    dir: format!("sys/devices/pci{domain:04x}:{bus:02x}/{bdf}"),
+                    bdf,
+                    model: INTEL_HOST,
+                    numa: i32::from(bus > 0x7f),
+                    buses: None,
+                    regions: Vec::new(),
+                    memory: None,
+                    prefetch: None,
+                }
+            }),
+    );
+}
+
 struct Walk<'a> {
     bar1: u64,
     numa: i32,
