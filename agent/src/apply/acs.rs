@@ -42,16 +42,31 @@ pub fn early(root: &Root, trial: Option<&Policy>) -> Result<Vec<String>, EngineE
     let Some(policy) = trial.or(committed.as_ref()) else {
         return Ok(Vec::new());
     };
-    let (refusals, outcomes) = acs::decide(root, policy, |tree, _, plan, conditions| {
-        if acs::by_kernel(policy, conditions) {
-            return (Vec::new(), Ok(Vec::new()));
-        }
-        (plan.refusals.clone(), acs::clear(root, tree, plan))
-    })?;
+    let (refusals, isolated, outcomes) =
+        acs::decide(root, policy, |tree, topology, plan, conditions| {
+            if acs::by_kernel(policy, conditions) {
+                return (Vec::new(), Ok(Vec::new()), Ok(Vec::new()));
+            }
+            let isolated = acs::isolate(root, tree, topology);
+            let cleared = acs::clear(root, tree, plan);
+            (plan.refusals.clone(), isolated, cleared)
+        })?;
     let mut lines: Vec<String> = refusals
         .iter()
         .map(|r| format!("{}: {}; {}", r.id, r.text, r.fix))
         .collect();
+    for outcome in isolated.map_err(failed)? {
+        lines.push(match outcome.result {
+            Ok(_) => format!(
+                "ACS was put back on {}: a device below it was handed to a guest",
+                outcome.bdf
+            ),
+            Err(e) => format!(
+                "{}: a device below it was handed to a guest, and ACS could not be put back: {e}",
+                outcome.bdf
+            ),
+        });
+    }
     let outcomes = outcomes.map_err(failed)?;
     let mut cleared: Vec<(Bdf, bool)> = Vec::new();
     for outcome in outcomes {
