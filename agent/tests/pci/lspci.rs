@@ -294,5 +294,65 @@ fn agrees_on_collected_spaces() {
     }
     let compared = compare_all(&spaces);
     println!("{} functions, {compared} facts agree", spaces.len());
-    assert!(compared > 0);
+    assert!(spaces.len() > 50 && compared > 300, "{compared}");
+}
+
+/// The spaces in the output of `lspci -xxx`: 256 bytes of each function.
+fn hex_dumps(text: &str) -> Vec<Vec<u8>> {
+    let mut spaces = vec![Vec::new()];
+    for line in text.lines() {
+        let Some((offset, bytes)) = line.split_once(": ") else {
+            continue;
+        };
+        let words: Vec<&str> = bytes.split(' ').collect();
+        let hex = |text| usize::from_str_radix(text, 16).ok();
+        let row: Option<Vec<u8>> = words
+            .iter()
+            .map(|word| u8::from_str_radix(word, 16).ok())
+            .collect();
+        let (Some(offset), Some(row)) = (hex(offset), row.filter(|row| row.len() == 16)) else {
+            continue;
+        };
+        if offset == 0 {
+            spaces.push(Vec::new());
+        }
+        let space = spaces.last_mut().unwrap();
+        if space.len() == offset {
+            space.extend(row);
+        }
+    }
+    spaces.retain(|space| space.len() == 256);
+    spaces
+}
+
+/// GPUs and switches of real servers, from reports that people have sent in.
+#[test]
+fn agrees_on_dumps_of_real_servers() {
+    let Some(folder) = corpus("lspci") else {
+        return;
+    };
+    if !have("lspci") {
+        return;
+    }
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.to_string_lossy().ends_with("xxx.txt"))
+        .collect();
+    files.sort();
+    let texts = files
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap());
+    let spaces: Vec<(Bdf, Vec<u8>)> = texts
+        .flat_map(|text| hex_dumps(&text))
+        .zip(0..)
+        .map(|(space, index)| (Bdf::new(index, 0, 0, 0), space))
+        .collect();
+    let compared = compare_all(&spaces);
+    println!("{} functions, {compared} facts agree", spaces.len());
+    assert!(
+        spaces.len() > 50 && compared > 300,
+        "{} {compared}",
+        spaces.len()
+    );
 }
