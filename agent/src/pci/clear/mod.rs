@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Bdf;
 use super::acs::{self, AcsRegisters};
 use super::config::Found;
+use super::platform::Need;
 use super::topology::{Bridge, Topology, handed_to_a_guest};
 use super::tree::{NodeId, Tree};
 
@@ -123,23 +124,24 @@ pub fn plan(
     request: Request,
     conditions: Conditions,
 ) -> AcsPlan {
-    let mask = request.mask & acs::REDIRECT;
-    let mut refusals = Vec::new();
-    let mut ports: Vec<PortDecision> = topology
-        .bridges
-        .iter()
-        .map(|bridge| decide_bridge(tree, bridge, request.scope, mask, &mut refusals))
-        .collect();
+    let mut deciding = Deciding {
+        tree,
+        topology,
+        scope: request.scope,
+        mask: request.mask & acs::REDIRECT,
+        in_guest: conditions.in_vm == Some(true),
+        refusals: Vec::new(),
+    };
+    let bridges = topology.bridges.iter();
+    let mut ports: Vec<PortDecision> = bridges.map(|bridge| deciding.bridge(bridge)).collect();
     if request.scope == Scope::All {
         let endpoints = tree
             .nodes()
             .filter(|(_, node)| topology.bridge(node.bdf).is_none());
-        ports.extend(
-            endpoints
-                .filter_map(|(id, _)| decide_endpoint(tree, id, topology, mask, &mut refusals)),
-        );
+        ports.extend(endpoints.filter_map(|(id, _)| deciding.endpoint(id)));
         ports.sort_by_key(|port| port.bdf);
     }
+    let mut refusals = deciding.refusals;
     let pending = ports.iter().any(|port| port.action == Action::Clear);
     let in_scope = ports
         .iter()
@@ -208,75 +210,83 @@ fn in_scope(bridge: &Bridge, scope: Scope) -> (bool, String) {
     }
 }
 
-fn decide_bridge(
-    tree: &Tree<'_>,
-    bridge: &Bridge,
+/// What deciding about one port takes.
+struct Deciding<'a> {
+    tree: &'a Tree<'a>,
+    topology: &'a Topology,
     scope: Scope,
     mask: u16,
-    refusals: &mut Vec<Refusal>,
-) -> PortDecision {
-    let registers = tree
-        .find(bridge.bdf)
-        .and_then(|id| tree.node(id))
-        .map(|n| &n.decoded.acs);
-    let (wanted, place) = in_scope(bridge, scope);
-    let (registers, mut decision) = match registers {
-        Some(Found::Present(registers)) => (*registers, decided(bridge.bdf, *registers, place)),
-        Some(Found::Unknown(_)) | None if wanted => {
-            let why = bridge.acs_unknown.as_deref().unwrap_or("not read");
-            return undecided(bridge.bdf, Action::Unknown, format!("{place}; {why}"));
-        }
-        Some(Found::Absent) if wanted => {
-            let reason = format!("{place}; it has no ACS capability and redirects nothing");
-            return undecided(bridge.bdf, Action::NoCapability, reason);
-        }
-        Some(Found::Unknown(_) | Found::Absent) | None => {
-            return undecided(bridge.bdf, Action::OffPath, place);
-        }
-    };
-    if !wanted {
-        decision.action = Action::OffPath;
-        return decision;
-    }
-    if registers.ctl & mask == 0 {
-        return decision;
-    }
-    propose(&mut decision, registers, mask);
-    if let Some(why) = &bridge.needs_acs {
-        decision.action = Action::LeftAlone;
-        decision.reason = why.clone();
-    } else if !bridge.passthrough_below.is_empty() {
-        let refusal = Refusal::vfio(bridge.bdf, &bridge.passthrough_below);
-        decision.action = Action::Refused;
-        decision.reason = refused(&decision.reason, &refusal);
-        refusals.push(refusal);
-    }
-    decision
+    in_guest: bool,
+    refusals: Vec<Refusal>,
 }
 
-fn decide_endpoint(
-    tree: &Tree<'_>,
-    id: NodeId,
-    topology: &Topology,
-    mask: u16,
-    refusals: &mut Vec<Refusal>,
-) -> Option<PortDecision> {
-    let node = tree.node(id)?;
-    let registers = *node.decoded.acs.present()?;
-    let mut decision = decided(node.bdf, registers, "endpoint with ACS".to_owned());
-    if registers.ctl & mask != 0 {
-        propose(&mut decision, registers, mask);
-        if let Some(need) = topology.needs_acs.get(&node.bdf) {
+impl Deciding<'_> {
+    fn bridge(&mut self, bridge: &Bridge) -> PortDecision {
+        let registers = self
+            .tree
+            .find(bridge.bdf)
+            .and_then(|id| self.tree.node(id))
+            .map(|n| &n.decoded.acs);
+        let (wanted, place) = in_scope(bridge, self.scope);
+        let (registers, mut decision) = match registers {
+            Some(Found::Present(registers)) => (*registers, decided(bridge.bdf, *registers, place)),
+            Some(Found::Unknown(_)) | None if wanted => {
+                let why = bridge.acs_unknown.as_deref().unwrap_or("not read");
+                return undecided(bridge.bdf, Action::Unknown, format!("{place}; {why}"));
+            }
+            Some(Found::Absent) if wanted => {
+                let reason = format!("{place}; it has no ACS capability and redirects nothing");
+                return undecided(bridge.bdf, Action::NoCapability, reason);
+            }
+            Some(Found::Unknown(_) | Found::Absent) | None => {
+                return undecided(bridge.bdf, Action::OffPath, place);
+            }
+        };
+        if !wanted {
+            decision.action = Action::OffPath;
+            return decision;
+        }
+        self.propose(&mut decision, registers, &bridge.passthrough_below);
+        decision
+    }
+
+    fn endpoint(&mut self, id: NodeId) -> Option<PortDecision> {
+        let node = self.tree.node(id)?;
+        let registers = *node.decoded.acs.present()?;
+        let mut decision = decided(node.bdf, registers, "endpoint with ACS".to_owned());
+        let own = node.function.filter(|function| handed_to_a_guest(function));
+        let own: Vec<Bdf> = own.map(|function| function.bdf).into_iter().collect();
+        self.propose(&mut decision, registers, &own);
+        Some(decision)
+    }
+
+    /// Has a port cleared that redirects, unless it must be left alone or a guest's device is in
+    /// `passthrough`.
+    fn propose(
+        &mut self,
+        decision: &mut PortDecision,
+        registers: AcsRegisters,
+        passthrough: &[Bdf],
+    ) {
+        if registers.ctl & self.mask == 0 {
+            return;
+        }
+        decision.action = Action::Clear;
+        decision.new = Some(registers.ctl & !self.mask);
+        decision.setpci = Some(setpci(decision.bdf, 0, self.mask));
+        // In a guest ATS says nothing about guests, and there is a better reason.
+        let need = self.topology.needs_acs.get(&decision.bdf);
+        let need = need.filter(|need| !(self.in_guest && **need == Need::Virtualised));
+        if let Some(need) = need {
             decision.action = Action::LeftAlone;
             decision.reason = need.reason().to_owned();
-        } else if node.function.is_some_and(handed_to_a_guest) {
-            let refusal = Refusal::vfio(node.bdf, &[node.bdf]);
+        } else if !passthrough.is_empty() {
+            let refusal = Refusal::vfio(decision.bdf, passthrough);
             decision.action = Action::Refused;
             decision.reason = refused(&decision.reason, &refusal);
-            refusals.push(refusal);
+            self.refusals.push(refusal);
         }
     }
-    Some(decision)
 }
 
 fn decided(bdf: Bdf, registers: AcsRegisters, reason: String) -> PortDecision {
@@ -305,12 +315,6 @@ fn undecided(bdf: Bdf, action: Action, reason: String) -> PortDecision {
 
 fn refused(place: &str, refusal: &Refusal) -> String {
     format!("{place}; refused: {}", refusal.id)
-}
-
-fn propose(decision: &mut PortDecision, registers: AcsRegisters, mask: u16) {
-    decision.action = Action::Clear;
-    decision.new = Some(registers.ctl & !mask);
-    decision.setpci = Some(setpci(decision.bdf, 0, mask));
 }
 
 /// The `setpci` command that writes the bits of `mask` with those of `value`.

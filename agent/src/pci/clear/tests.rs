@@ -284,6 +284,16 @@ fn a_connectx_with_ats_is_a_host_of_virtual_machines() {
         assert!(plan.findings[0].fix.contains("Direct Translated"));
         assert!(plan.findings[0].ports.contains(&plan.ports[3].bdf));
     }
+    // In a guest it is the host's doing.
+    let guest = Conditions {
+        in_vm: Some(true),
+        ..METAL
+    };
+    let plan = decide(&host, Scope::Paths, 0x2c, guest);
+    assert_eq!(
+        (plan.findings.len(), plan.refusals[0].id.as_str()),
+        (0, "acs.in-vm")
+    );
     // A GPU has it anyway, and so have other vendors' NICs.
     let mut other = machine();
     other[5].config = ConfigBytes::whole(&with_ats(config(0, None)));
