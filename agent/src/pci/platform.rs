@@ -11,6 +11,8 @@ const NVIDIA: u16 = 0x10de;
 const MELLANOX: u16 = 0x15b3;
 /// The second PCI Express function of a ConnectX-8, through which Data Direct reaches GPU memory.
 const DATA_DIRECT: u16 = 0x2100;
+/// Device ids of ConnectX adapters; BlueFields are 0xa2xx.
+const CONNECTX: std::ops::RangeInclusive<u16> = 0x1000..=0x10ff;
 
 /// Why a port is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,9 +107,12 @@ pub fn functions_that_need_acs(tree: &Tree<'_>, nics: &[NodeId]) -> BTreeMap<Bdf
         .collect()
 }
 
-/// Other vendors' NICs may have the capability whether it is used or not, so it says nothing there.
+/// BlueFields and other vendors' NICs may have the capability whether it is used or not, so it says
+/// nothing there.
 fn offers_translation(nic: &Node<'_>) -> bool {
-    nic.function
-        .is_some_and(|function| function.vendor == Some(MELLANOX))
-        && matches!(nic.decoded.ats, Found::Present(_))
+    let connectx = nic.function.is_some_and(|function| {
+        function.vendor == Some(MELLANOX)
+            && function.device.is_some_and(|id| CONNECTX.contains(&id))
+    });
+    connectx && matches!(nic.decoded.ats, Found::Present(_))
 }

@@ -294,7 +294,13 @@ fn a_connectx_with_ats_is_a_host_of_virtual_machines() {
         (plan.findings.len(), plan.refusals[0].id.as_str()),
         (0, "acs.in-vm")
     );
-    // A GPU has it anyway, and so have other vendors' NICs.
+    // A GPU has it anyway, and so have BlueFields and other vendors' NICs.
+    let mut bluefield = host;
+    bluefield[6].device = Some(0xa2dc);
+    assert_eq!(
+        cleared(&decide(&bluefield, Scope::Paths, 0x2c, METAL)).len(),
+        2
+    );
     let mut other = machine();
     other[5].config = ConfigBytes::whole(&with_ats(config(0, None)));
     assert_eq!(cleared(&decide(&other, Scope::Paths, 0x2c, METAL)).len(), 2);
