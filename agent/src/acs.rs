@@ -1,14 +1,16 @@
 //! Clearing and restoring ACS redirection on a machine: read, decide, save the old words, write,
 //! read back. The decisions are [`crate::pci::clear`]'s and [`crate::pci::saved`]'s.
 
+pub mod repairs;
+
 use gdr_policy::{AcsMethod, AcsScope, Devices, Policy, Selector};
 
 use crate::facts::pci::{Depth, conditions, functions};
 use crate::pci::by_kernel;
 use crate::pci::clear::{self, AcsPlan, ByKernel, Conditions, Lockdown, Request, Scope};
-use crate::pci::saved::{self, RestoreAction, RestoreDecision, Saved};
+use crate::pci::saved::{self, RestoreAction, RestoreDecision, Saved, SavedPort};
 use crate::pci::select::Selectors;
-use crate::pci::topology::Topology;
+use crate::pci::topology::{Topology, handed_to_a_guest};
 use crate::pci::tree::Tree;
 use crate::pci::{Bdf, acs};
 use crate::sys::pci_config::{ConfigError, ConfigFile, DEVICES};
@@ -40,6 +42,8 @@ pub enum AcsError {
 pub struct Outcome {
     /// Its address.
     pub bdf: Bdf,
+    /// Its bits had been cleared before in this boot, and came back.
+    pub again: bool,
     /// The control word that was read back, or why it could not be written.
     pub result: Result<u16, ConfigError>,
 }
@@ -203,8 +207,12 @@ pub fn clear(root: &Root, tree: &Tree<'_>, plan: &AcsPlan) -> Result<Vec<Outcome
         } else {
             set(root, port.bdf, offset, ctl & !new, 0)
         };
+        let of_this_boot = |saved: &&SavedPort| {
+            saved.bdf == port.bdf && saved.boot_id.is_some() && saved.boot_id == boot_id
+        };
         outcomes.push(Outcome {
             bdf: port.bdf,
+            again: before.ports.iter().any(|saved| of_this_boot(&saved)),
             result,
         });
     }
@@ -217,6 +225,42 @@ pub fn clear(root: &Root, tree: &Tree<'_>, plan: &AcsPlan) -> Result<Vec<Outcome
 /// [`AcsError`] when the file of old words cannot be used.
 pub fn restore_plan(root: &Root, tree: &Tree<'_>) -> Result<Vec<RestoreDecision>, AcsError> {
     Ok(saved::restore(tree, &load(root)?))
+}
+
+/// Puts back the words of ports below which a device was handed to a guest after they were cleared:
+/// the guest's isolation. The kernel does not look at ACS again when that happens.
+///
+/// # Errors
+/// [`AcsError`] when the file of old words cannot be used.
+pub fn isolate(
+    root: &Root,
+    tree: &Tree<'_>,
+    topology: &Topology,
+) -> Result<Vec<Outcome>, AcsError> {
+    let of_guest = |bdf: Bdf| {
+        let below = topology
+            .bridge(bdf)
+            .is_some_and(|bridge| !bridge.passthrough_below.is_empty());
+        let function = tree
+            .find(bdf)
+            .and_then(|id| tree.node(id))
+            .and_then(|node| node.function);
+        below || function.is_some_and(handed_to_a_guest)
+    };
+    // Reading the old words costs more than looking whether there is a guest at all.
+    if !tree
+        .nodes()
+        .any(|(_, node)| node.function.is_some_and(handed_to_a_guest))
+    {
+        return Ok(Vec::new());
+    }
+    let boot_id = root.text_if_there(BOOT_ID)?;
+    let mut saved = load(root)?;
+    // What was read in another boot says nothing about what this one's kernel wants.
+    saved
+        .ports
+        .retain(|port| port.boot_id.is_some() && port.boot_id == boot_id && of_guest(port.bdf));
+    restore(root, &saved::restore(tree, &saved))
 }
 
 /// Writes saved words back and forgets those that are back in force.
@@ -237,6 +281,7 @@ pub fn restore(root: &Root, decisions: &[RestoreDecision]) -> Result<Vec<Outcome
                 }
                 outcomes.push(Outcome {
                     bdf: decision.bdf,
+                    again: false,
                     result,
                 });
             }

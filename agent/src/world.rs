@@ -51,35 +51,39 @@ impl World {
         })
     }
 
-    /// Paths and ports, by a policy's selectors.
+    /// The PCI tree and what a policy makes of it, worked out once for all who ask.
     #[must_use]
-    pub fn topology(&self, policy: &Policy) -> Topology {
-        self.with_tree(policy, |_, topology| topology.clone())
-    }
-
-    /// What a policy would do about ACS.
-    #[must_use]
-    pub fn acs(&self, policy: &Policy) -> AcsPlan {
-        self.with_tree(policy, |tree, topology| {
-            let request = crate::acs::request(policy);
-            let mut plan = clear::plan(tree, topology, request, self.conditions);
-            let release = self.facts.running.release.get().map(String::as_str);
-            crate::acs::ask_kernel(&mut plan, tree, policy, self.conditions, release);
-            plan
-        })
+    pub fn ports(&self, policy: &Policy) -> Ports<'_> {
+        let tree = Tree::build(&self.functions);
+        let topology = with_selectors(&policy.devices, |selectors| Topology::of(&tree, selectors));
+        let request = crate::acs::request(policy);
+        let mut acs = clear::plan(&tree, &topology, request, self.conditions);
+        let release = self.facts.running.release.get().map(String::as_str);
+        crate::acs::ask_kernel(&mut acs, &tree, policy, self.conditions, release);
+        Ports {
+            tree,
+            topology,
+            acs,
+        }
     }
 
     /// The plan for a policy. `txn` names the transaction in the trial's marker; `committing` is the
     /// command line that was tried, when half of the commit may be there already.
     #[must_use]
-    pub fn plan(&self, policy: &Policy, digest: &str, txn: &str, committing: Option<&str>) -> Plan {
-        let acs = self.acs(policy);
+    pub fn plan(
+        &self,
+        policy: &Policy,
+        ports: &Ports<'_>,
+        digest: &str,
+        txn: &str,
+        committing: Option<&str>,
+    ) -> Plan {
         let quarantined = self.quarantine.policies.iter().find(|q| q.digest == digest);
         plan::plan(&plan::Input {
             policy,
             digest,
             facts: &self.facts,
-            acs: &acs,
+            acs: &ports.acs,
             committed: self.committed.as_ref(),
             quarantined: quarantined.filter(|_| committing.is_none()),
             txn,
@@ -90,25 +94,24 @@ impl World {
     /// The policy's checks.
     #[must_use]
     pub fn checks(&self, policy: &Policy) -> Vec<Check> {
-        let topology = self.topology(policy);
-        let acs = self.acs(policy);
+        let ports = self.ports(policy);
         checks::run(&checks::Input {
             policy,
             facts: &self.facts,
             functions: &self.functions,
-            topology: &topology,
-            acs: &acs,
+            topology: &ports.topology,
+            acs: &ports.acs,
         })
     }
+}
 
-    /// Hands the tree, which borrows the functions, to `use_it`.
-    pub fn with_tree<T>(
-        &self,
-        policy: &Policy,
-        use_it: impl FnOnce(&Tree<'_>, &Topology) -> T,
-    ) -> T {
-        let tree = Tree::build(&self.functions);
-        let topology = with_selectors(&policy.devices, |selectors| Topology::of(&tree, selectors));
-        use_it(&tree, &topology)
-    }
+/// The PCI tree and what a policy makes of it.
+#[derive(Debug)]
+pub struct Ports<'w> {
+    /// Which bridge each function hangs from.
+    pub tree: Tree<'w>,
+    /// Paths and ports, by the policy's selectors.
+    pub topology: Topology,
+    /// What the policy would do about ACS.
+    pub acs: AcsPlan,
 }

@@ -219,6 +219,7 @@ fn json_is_what_the_published_schemas_say() {
         (&["policy", "show"], 0),
         (&["policy", "check"], 0),
         (&["acs", "show"], 0),
+        (&["metrics"], 0),
         (&["verify"], 3),
         (&["apply", "--reboot"], 8),
     ] {

@@ -3,20 +3,18 @@
 use gdr_policy::Policy;
 
 use super::engine::EngineError;
-use crate::acs::{self, AcsError};
+use crate::acs::{self, AcsError, repairs};
+use crate::pci::Bdf;
 use crate::sys::{Root, SysError};
-use crate::world::World;
+use crate::world::Ports;
 use crate::{state, sys};
 
 /// Clears the ports that a policy names; a port that does not take it is an error.
-pub(super) fn clear_for(root: &Root, world: &World, policy: &Policy) -> Result<(), EngineError> {
-    let plan = world.acs(policy);
-    if plan.by_kernel.is_some() {
+pub(super) fn clear_for(root: &Root, ports: &Ports<'_>) -> Result<(), EngineError> {
+    if ports.acs.by_kernel.is_some() {
         return Ok(());
     }
-    let outcomes = world
-        .with_tree(policy, |tree, _| acs::clear(root, tree, &plan))
-        .map_err(failed)?;
+    let outcomes = acs::clear(root, &ports.tree, &ports.acs).map_err(failed)?;
     for outcome in outcomes {
         if let Err(e) = outcome.result {
             return Err(SysError::Refused {
@@ -44,30 +42,58 @@ pub fn early(root: &Root, trial: Option<&Policy>) -> Result<Vec<String>, EngineE
     let Some(policy) = trial.or(committed.as_ref()) else {
         return Ok(Vec::new());
     };
-    let (refusals, outcomes) = acs::decide(root, policy, |tree, _, plan, conditions| {
-        if acs::by_kernel(policy, conditions) {
-            return (Vec::new(), Ok(Vec::new()));
-        }
-        (plan.refusals.clone(), acs::clear(root, tree, plan))
-    })?;
+    let (refusals, isolated, outcomes) =
+        acs::decide(root, policy, |tree, topology, plan, conditions| {
+            if acs::by_kernel(policy, conditions) {
+                return (Vec::new(), Ok(Vec::new()), Ok(Vec::new()));
+            }
+            let isolated = acs::isolate(root, tree, topology);
+            let cleared = acs::clear(root, tree, plan);
+            (plan.refusals.clone(), isolated, cleared)
+        })?;
     let mut lines: Vec<String> = refusals
         .iter()
         .map(|r| format!("{}: {}; {}", r.id, r.text, r.fix))
         .collect();
+    for outcome in isolated.map_err(failed)? {
+        lines.push(match outcome.result {
+            Ok(_) => format!(
+                "ACS was put back on {}: a device below it was handed to a guest",
+                outcome.bdf
+            ),
+            Err(e) => format!(
+                "{}: a device below it was handed to a guest, and ACS could not be put back: {e}",
+                outcome.bdf
+            ),
+        });
+    }
     let outcomes = outcomes.map_err(failed)?;
-    let mut cleared: Vec<String> = Vec::new();
+    let mut cleared: Vec<(Bdf, bool)> = Vec::new();
     for outcome in outcomes {
         match outcome.result {
-            Ok(_) => cleared.push(outcome.bdf.to_string()),
+            Ok(_) => cleared.push((outcome.bdf, outcome.again)),
             Err(e) => lines.push(format!("{}: {e}", outcome.bdf)),
         }
     }
-    if !cleared.is_empty() {
-        lines.push(format!(
-            "ACS redirection cleared on {} ports: {}",
-            cleared.len(),
-            cleared.join(" ")
-        ));
+    for (again, what) in [
+        (false, "ACS redirection cleared on"),
+        (
+            true,
+            "ACS redirection had come back and was cleared again on",
+        ),
+    ] {
+        let ports: Vec<String> = cleared
+            .iter()
+            .filter(|port| port.1 == again)
+            .map(|(bdf, _)| bdf.to_string())
+            .collect();
+        if !ports.is_empty() {
+            lines.push(format!("{what} {} ports: {}", ports.len(), ports.join(" ")));
+        }
+    }
+    // The paths are what counts; a count that cannot be kept must not stop a boot.
+    if let Err(e) = repairs::count(root, &cleared) {
+        lines.push(format!("the repairs of ACS are not counted: {e}"));
     }
     Ok(lines)
 }

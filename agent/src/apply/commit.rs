@@ -9,7 +9,7 @@ use crate::machine::TxnId;
 use crate::plan::{Action, Edits, Phase};
 use crate::state::{self, COMMITTED, Committed};
 use crate::sys::SysError;
-use crate::world::World;
+use crate::world::{Ports, World};
 
 impl Engine<'_> {
     pub(super) fn commit(&mut self) -> Result<(), EngineError> {
@@ -22,8 +22,10 @@ impl Engine<'_> {
         let trial = record.work.trial.clone();
         // The plan that was made before the trial is history: files may have changed since.
         let world = World::read(self.root, &policy)?;
+        let ports = world.ports(&policy);
         let plan = world.plan(
             &policy,
+            &ports,
             &digest,
             id.as_str(),
             trial.as_ref().map(|t| t.target.as_str()),
@@ -61,7 +63,7 @@ impl Engine<'_> {
             }
         }
         self.keep_template_newer()?;
-        let added = added(&world, &policy, trial.as_ref());
+        let added = added(&world, &ports, &policy, trial.as_ref());
         self.remember(&digest, &id, policy, added)?;
         if trial.is_some() {
             self.remove_hook()?;
@@ -93,10 +95,15 @@ impl Engine<'_> {
 }
 
 /// The policy's arguments that this agent put there, now or for an earlier policy.
-fn added(world: &World, policy: &gdr_policy::Policy, trial: Option<&Trial>) -> Vec<String> {
+fn added(
+    world: &World,
+    ports: &Ports<'_>,
+    policy: &gdr_policy::Policy,
+    trial: Option<&Trial>,
+) -> Vec<String> {
     let before = trial.map(|t| CommandLine::parse(&t.known_good));
     let earlier = world.committed.as_ref().map(|c| c.added.as_slice());
-    let mut set = Edits::of(policy, &world.facts, &world.acs(policy)).set;
+    let mut set = Edits::of(policy, &world.facts, &ports.acs).set;
     set.retain(|arg| {
         earlier.unwrap_or_default().contains(arg)
             || before

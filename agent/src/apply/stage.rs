@@ -21,7 +21,8 @@ impl Engine<'_> {
         );
         let trial = record.work.trial.clone();
         let world = World::read(self.root, &policy)?;
-        let plan = world.plan(&policy, &digest, id.as_str(), None);
+        let ports = world.ports(&policy);
+        let plan = world.plan(&policy, &ports, &digest, id.as_str(), None);
         for step in plan.steps.iter().filter(|s| s.phase == Phase::Live) {
             if let Action::LoadModule(name) = &step.action {
                 self.load_module(name)?;
@@ -30,7 +31,7 @@ impl Engine<'_> {
         match trial {
             Some(trial) => self.write_trial(&world, &trial, id.as_str()),
             // Without a trial boot the volatile changes are made now, to be judged now.
-            None => super::acs::clear_for(self.root, &world, &policy),
+            None => super::acs::clear_for(self.root, &ports),
         }
     }
 

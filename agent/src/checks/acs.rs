@@ -25,7 +25,15 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
         };
         let subject = port.bdf.to_string();
         match port.action {
-            Action::OffPath | Action::LeftAlone => {}
+            Action::OffPath => {}
+            // Not a matter of redirecting or not: the platform wants it as it is.
+            Action::LeftAlone => {
+                answers.push(Answer::met(
+                    ID,
+                    subject,
+                    format!("left as it is: {}", port.reason),
+                ));
+            }
             Action::AlreadyClear | Action::NoCapability => {
                 answers.push(Answer::met(ID, subject, from()));
             }

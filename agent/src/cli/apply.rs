@@ -62,7 +62,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     let wants_reboot = (args.reboot || policy.reboot.allow || args.bake) && !args.no_reboot;
 
     // Nothing to do and nothing under way: not even the lock is touched.
-    let shown = world.plan(&policy, &digest, "", None);
+    let shown = world.plan(&policy, &world.ports(&policy), &digest, "", None);
     let active = status::last(&context.root)?.filter(|r| !r.txn.state.is_final());
     if active.is_none() && shown.refusals.is_empty() && !shown.changed() {
         let exit = if shown.pending_reboot {
@@ -88,7 +88,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         }
     }
     let id = engine.new_id()?;
-    let mut plan = world.plan(&policy, &digest, id.as_str(), None);
+    let mut plan = world.plan(&policy, &world.ports(&policy), &digest, id.as_str(), None);
     if args.bake && policy.trial.bake == Bake::Commit && plan.trial.is_some() {
         plan.refusals.push(Refusal {
             id: "bake.commit-unsupported".to_owned(),

@@ -91,6 +91,11 @@ Examples:
   gdr-agent cmdline --all           every entry
   gdr-agent cmdline --format json | jq '.entries[] | select(.default).arguments'")]
     Cmdline(super::cmdline::Args),
+    /// Print metrics for Prometheus, or write them for the textfile collector of node_exporter.
+    #[command(after_help = "Examples:
+  gdr-agent metrics
+  gdr-agent metrics --textfile /run/gdr-agent/metrics.prom")]
+    Metrics(super::metrics::Args),
     /// Print the JSON schemas of all JSON output.
     Schema {
         /// One output only, such as `plan`.

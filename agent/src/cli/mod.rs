@@ -9,6 +9,7 @@ mod error;
 mod exit;
 mod facts;
 mod load;
+mod metrics;
 mod output;
 mod plan;
 mod policy;
@@ -96,6 +97,7 @@ fn run(args: Args, out: Out) -> Result<Exit, CliError> {
         Verb::Topology => topology::run(&context),
         Verb::Acs(verb) => acs::run(&context, &verb),
         Verb::Cmdline(args) => cmdline::run(&context, &args),
+        Verb::Metrics(args) => metrics::run(&context, &args),
         Verb::Schema { name } => schema::run(&context, name.as_deref()),
         Verb::Boot(verb) => boot::run(&context, verb),
     }

@@ -34,7 +34,8 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
     let policy = load::policy(context)?;
     let world = World::read(&context.root, &policy.loaded.policy)?;
     let digest = policy.digest();
-    let plan = world.plan(&policy.loaded.policy, &digest, SHOWN, None);
+    let policy = &policy.loaded.policy;
+    let plan = world.plan(policy, &world.ports(policy), &digest, SHOWN, None);
     let exit = exit(&plan);
     let output = Output {
         schema: "gdr-agent/plan/v1",

@@ -16,6 +16,7 @@ pub(super) const SCHEMAS: &[(&str, Make)] = &[
     ("apply", make::<super::apply::Output>),
     ("cmdline", make::<super::cmdline::Output>),
     ("facts", make::<super::facts::Output>),
+    ("metrics", make::<super::metrics::Output>),
     ("plan", make::<super::plan::Output>),
     ("policy", make::<super::policy::ShowOutput>),
     ("policy-check", make::<super::policy::CheckOutput>),

@@ -33,8 +33,10 @@ pub enum Depth<'a> {
 struct Wanted {
     /// Configuration space: header and ACS; subsystem ids, as part of a port's identity.
     ports: bool,
-    /// Configuration space: PCI Express control and link, ATS.
+    /// Configuration space: PCI Express control and link.
     details: bool,
+    /// Configuration space: ATS, which tells hosts of virtual machines.
+    translation: bool,
     /// NUMA node, IOMMU group, physical function.
     place: bool,
     /// Revision, BARs, link as the kernel reports it.
@@ -51,6 +53,7 @@ impl Depth<'_> {
             Depth::Everything => Wanted {
                 ports: true,
                 details: true,
+                translation: true,
                 place: true,
                 rest: true,
             },
@@ -60,6 +63,7 @@ impl Depth<'_> {
                 Wanted {
                     ports: near,
                     details: near,
+                    translation: near,
                     place: device,
                     rest: device,
                 }
@@ -73,6 +77,7 @@ impl Depth<'_> {
                 Wanted {
                     ports,
                     details: false,
+                    translation: selects(selectors.nic, function),
                     place: device,
                     rest: false,
                 }
@@ -129,6 +134,14 @@ pub fn conditions(root: &Root) -> Conditions {
             (Some("none"), _) | (None, false) => Lockdown::None,
             _ => Lockdown::Unknown,
         },
+        iommu: match root.stat("/sys/class/iommu") {
+            Ok(Some(_)) => root
+                .list("/sys/class/iommu")
+                .ok()
+                .map(|units| !units.is_empty()),
+            // Without the directory, neither a kernel without IOMMU support nor a copy that leaves it out.
+            Ok(None) | Err(_) => None,
+        },
         live: root.is_live(),
     }
 }
@@ -163,6 +176,10 @@ impl Reader<'_> {
                 .hex("revision")
                 .and_then(|number| u8::try_from(number).ok());
             function.bars = self.text("resource").map(bars).unwrap_or_default();
+        }
+        // The kernel says a link's state by reading the same registers again, so it is asked only where
+        // they were not read: by an unprivileged reader, for one.
+        if wanted.rest || (wanted.details && !has_link(&function.config)) {
             function.link = self.link();
         }
     }
@@ -223,9 +240,11 @@ impl Reader<'_> {
         if wanted.details {
             let _ = config::express(&mut config);
             let _ = walk::extended(&mut config, None);
-            let _ = config::ats(&mut config);
         } else {
             let _ = config::port_type(&mut config);
+        }
+        if wanted.translation {
+            let _ = config::ats(&mut config);
         }
         let _ = config::acs(&mut config);
         config.finish()
@@ -243,6 +262,11 @@ impl Reader<'_> {
                 .and_then(|text| text.parse().ok()),
         }
     }
+}
+
+fn has_link(mut config: &ConfigBytes) -> bool {
+    let express = config::express(&mut config).ok().flatten();
+    express.is_some_and(|express| express.link.is_some())
 }
 
 fn word(value: Option<u32>) -> Option<u16> {

@@ -277,6 +277,7 @@ mod tests {
         AcsPlan {
             ports: vec![port],
             refusals: Vec::new(),
+            findings: Vec::new(),
             notes: Vec::new(),
             in_scope: vec![],
             by_kernel: None,

@@ -111,6 +111,8 @@ mod tests {
             function("0000:02:00.0", (0x15b3, 0x1021), 0x02_0700),
             virtual_nic,
             orphan,
+            // The management interface of a BlueField-3.
+            function("0000:02:00.1", (0x15b3, 0xc2d5), 0x08_0100),
             RawFunction::bare("0000:08:00.0".parse().unwrap()),
         ];
         let tree = Tree::build(&functions);

@@ -2,7 +2,7 @@
 //!
 //! This is the object that `gdr-agent topology --format json` prints; keys are never renamed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::acs::{self, AcsRegisters};
 use super::config::{ExpressLink, Found};
 use super::path::{PathKind, Route, route};
-use super::platform::bridges_that_need_acs;
+use super::platform::{Need, functions_that_need_acs};
 use super::select::{Selectors, select};
 use super::tree::{Node, NodeId, Role, Tree};
 use super::{Bdf, Link, RawFunction};
@@ -26,6 +26,9 @@ pub struct Topology {
     pub bridges: Vec<Bridge>,
     /// One entry per GPU and NIC.
     pub paths: Vec<Path>,
+    /// Functions whose ACS must stay as it is. In JSON, each bridge's `needs_acs` says it.
+    #[serde(skip)]
+    pub needs_acs: BTreeMap<Bdf, Need>,
 }
 
 /// A GPU or a NIC.
@@ -171,14 +174,16 @@ impl Topology {
         };
         let devices = selected.gpus.iter().chain(&selected.nics);
         let below = below(tree, devices.copied());
+        let needs_acs = functions_that_need_acs(tree, &selected.nics);
         Self {
             gpus: selected.gpus.iter().filter_map(device).collect(),
             nics: selected.nics.iter().filter_map(device).collect(),
-            bridges: bridges(tree, &on_paths, &below),
+            bridges: bridges(tree, &on_paths, &below, &needs_acs),
             paths: routes
                 .into_iter()
                 .filter_map(|(g, n, route)| path(tree, g, n, route))
                 .collect(),
+            needs_acs,
         }
     }
 
@@ -297,8 +302,8 @@ fn bridges(
     tree: &Tree<'_>,
     on_paths: &HashMap<NodeId, u32>,
     below: &HashMap<NodeId, Below>,
+    needs_acs: &BTreeMap<Bdf, Need>,
 ) -> Vec<Bridge> {
-    let needs_acs = bridges_that_need_acs(tree);
     let listed = |id: NodeId, node: &Node<'_>| node.role.is_bridge() || on_paths.contains_key(&id);
     tree.nodes()
         .filter(|(id, node)| listed(*id, node))
@@ -319,7 +324,9 @@ fn bridges(
                 on_paths: on_paths.get(&id).copied().unwrap_or(0),
                 devices_below: below.map_or(0, |below| below.devices),
                 passthrough_below: below.map_or_else(Vec::new, |b| b.passthrough.clone()),
-                needs_acs: needs_acs.get(&id).cloned(),
+                needs_acs: needs_acs
+                    .get(&node.bdf)
+                    .map(|need| need.reason().to_owned()),
                 link: link(node),
                 parent: node.parent.and_then(|parent| address(tree, parent)),
                 host: node.host.to_string(),

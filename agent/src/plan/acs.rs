@@ -23,6 +23,10 @@ pub(super) fn plan(input: &Input, plan: &mut Plan) {
         plan.notes
             .push(format!("{}: {}; {}", refusal.id, refusal.text, refusal.fix));
     }
+    for finding in &input.acs.findings {
+        plan.notes
+            .push(format!("{}: {}; {}", finding.id, finding.text, finding.fix));
+    }
     if input.acs.by_kernel.is_some() {
         // The argument is part of the command line's trial; the registers decide after the boot.
         return;

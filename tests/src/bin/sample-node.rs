@@ -25,6 +25,9 @@ enum Verb {
         /// Which server
         #[arg(long, value_enum, default_value = "hgx8")]
         kind: Kind,
+        /// PCI functions that it has in all, filled up with devices inside the processors
+        #[arg(long, default_value_t = 0)]
+        functions: usize,
     },
     /// Firmware, GRUB and kernel start again
     Reboot {
@@ -135,11 +138,20 @@ fn complain(error: &dyn std::error::Error) {
 
 fn run(verb: Verb) -> Result<(), Box<dyn std::error::Error>> {
     match verb {
-        Verb::Create { dir, kind } => {
-            let spec = NodeSpec {
+        Verb::Create {
+            dir,
+            kind,
+            functions,
+        } => {
+            let mut spec = NodeSpec {
                 tools: Some(std::env::current_exe()?),
                 ..kind.spec()
             };
+            if functions > 0 {
+                let mut all = node::layout::functions(&spec);
+                node::layout::fill(&mut all, functions);
+                spec.functions = Some(all);
+            }
             show(&node::create(&dir, &spec)?);
         }
         Verb::Reboot {

@@ -13,6 +13,7 @@ const POWER_MANAGEMENT: usize = 0x40;
 const SUBSYSTEM: usize = 0x50;
 const EXPRESS: usize = 0x60;
 const ERROR_REPORTING: usize = 0x100;
+const ATS: usize = 0x160;
 
 /// The 4096 bytes of `function`, ACS control words at what the firmware leaves, cut to what the machine
 /// lets be read.
@@ -128,15 +129,19 @@ fn extended(space: &mut Space, function: &Function, spec: &NodeSpec) {
         return;
     }
     let acs = port.has_acs() && spec.acs;
-    let next = if acs { ACS_OFFSET as u32 } else { 0 };
+    let ats = if function.model.ats { ATS as u32 } else { 0 };
+    let next = if acs { ACS_OFFSET as u32 } else { ats };
     // id, version, offset of the next one
     space.dword(ERROR_REPORTING, 0x0001 | 2 << 16 | next << 20);
     // uncorrectable errors that are fatal: the specification's defaults
     space.dword(ERROR_REPORTING + 0x0c, 0x0046_2030);
     if acs {
-        space.dword(ACS_OFFSET, 0x000d | 1 << 16);
+        space.dword(ACS_OFFSET, 0x000d | 1 << 16 | ats << 20);
         space.word(ACS_OFFSET + 4, spec.acs_capability);
         space.word(ACS_CONTROL, spec.firmware_acs);
+    }
+    if function.model.ats {
+        space.dword(ATS, 0x000f | 1 << 16);
     }
 }
 

@@ -40,7 +40,7 @@ pub struct Region {
 pub type Window = Option<(u64, u64)>;
 
 /// A function with its place and its addresses.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// `0000:15:01.0`
     pub bdf: String,
@@ -98,6 +98,9 @@ pub fn root_buses(spec: &NodeSpec) -> Vec<RootBus> {
 /// Every function of the server, parents before children.
 #[must_use]
 pub fn functions(spec: &NodeSpec) -> Vec<Function> {
+    if let Some(functions) = &spec.functions {
+        return functions.clone();
+    }
     let host = match spec.cpu {
         Cpu::Intel => INTEL_HOST,
         Cpu::Amd => AMD_HOST,
@@ -120,6 +123,31 @@ pub fn functions(spec: &NodeSpec) -> Vec<Function> {
         }
     }
     all
+}
+
+/// Fills a machine up to `total` functions with devices of the kind that processors have inside them, on
+/// buses of their own.
+pub fn fill(functions: &mut Vec<Function>, total: usize) {
+    let buses = (1_u32..).flat_map(|domain| [0x7e_u8, 0x7f, 0xfe, 0xff].map(|bus| (domain, bus)));
+    let places = buses.flat_map(|bus| (0..=u8::MAX).map(move |at| (bus, at >> 3, at & 7)));
+    let missing = total.saturating_sub(functions.len());
+    functions.extend(
+        places
+            .take(missing)
+            .map(|((domain, bus), device, function)| {
+                let bdf = format!("{domain:04x}:{bus:02x}:{device:02x}.{function}");
+                Function {
+                    dir: format!("sys/devices/pci{domain:04x}:{bus:02x}/{bdf}"),
+                    bdf,
+                    model: INTEL_HOST,
+                    numa: i32::from(bus > 0x7f),
+                    buses: None,
+                    regions: Vec::new(),
+                    memory: None,
+                    prefetch: None,
+                }
+            }),
+    );
 }
 
 struct Walk<'a> {

@@ -60,6 +60,8 @@ pub struct Model {
     pub link: (u8, u8),
     /// Its place in the hierarchy.
     pub port: Port,
+    /// Has it Address Translation Services? NICs show them where their firmware is set up for guests.
+    pub ats: bool,
 }
 
 const KIB: u64 = 1 << 10;
@@ -75,6 +77,7 @@ const NONE: Model = Model {
     bars: &[],
     link: (5, 16),
     port: Port::Endpoint,
+    ats: false,
 };
 
 /// An H100: BAR0 and BAR1 are 64 bits wide, so BAR1 is region 2; it is larger than the memory.

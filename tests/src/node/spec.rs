@@ -28,6 +28,9 @@ pub struct NodeSpec {
     pub family: super::Family,
     /// Who made the CPUs.
     pub cpu: Cpu,
+    /// The PCI functions of a machine that is arranged otherwise, parents before children; none is the
+    /// ordinary arrangement, which the fields below bend.
+    pub functions: Option<Vec<super::layout::Function>>,
     /// Is there an IOMMU in the firmware's tables?
     pub iommu: bool,
     /// Are the eight fast NICs there? The management NIC always is.
@@ -73,6 +76,7 @@ impl Default for NodeSpec {
         NodeSpec {
             family: super::Family::Debian,
             cpu: Cpu::Intel,
+            functions: None,
             iommu: true,
             nics: true,
             spare_ports: 0,

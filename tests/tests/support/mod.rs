@@ -30,6 +30,15 @@ pub fn binary() -> PathBuf {
     path
 }
 
+/// A directory for thousands of small files: in memory, where there is such a place.
+pub fn scratch() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    match memory.is_dir() {
+        true => tempfile::tempdir_in(memory).unwrap(),
+        false => tempfile::tempdir().unwrap(),
+    }
+}
+
 /// A made-up node in a temporary directory.
 pub struct Node {
     path: PathBuf,
@@ -39,6 +48,16 @@ pub struct Node {
 impl Node {
     pub fn new(spec: &NodeSpec) -> Self {
         let dir = tempfile::tempdir().unwrap();
+        node::create(dir.path(), spec).unwrap();
+        Self {
+            path: dir.path().to_path_buf(),
+            _dir: Some(dir),
+        }
+    }
+
+    /// The same, in memory where there is such a place: for tests that make many.
+    pub fn in_memory(spec: &NodeSpec) -> Self {
+        let dir = scratch();
         node::create(dir.path(), spec).unwrap();
         Self {
             path: dir.path().to_path_buf(),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::View;
 use crate::acs::Outcome;
 use crate::cli::output::paint;
-use crate::pci::clear::{Action, PortDecision, Refusal, Scope};
+use crate::pci::clear::{Action, Finding, PortDecision, Refusal, Scope};
 use crate::pci::render::Styles;
 use crate::pci::saved::{RestoreAction, RestoreDecision};
 use crate::pci::topology::Path;
@@ -32,6 +32,8 @@ pub(in crate::cli) struct Output {
     ports: Vec<Port>,
     /// Why ports are refused.
     pub(super) refusals: Vec<Refusal>,
+    /// Things worth knowing, with what to do about them.
+    findings: Vec<Finding>,
     /// Things worth knowing.
     notes: Vec<String>,
 }
@@ -156,6 +158,7 @@ impl Output {
             paths: count(&view.topology.paths),
             ports: view.plan.ports.iter().map(Port::from).collect(),
             refusals: view.plan.refusals.clone(),
+            findings: view.plan.findings.clone(),
             notes: view.plan.notes.clone(),
         }
     }
@@ -170,6 +173,7 @@ impl Output {
             scope: None,
             ports: decisions.iter().map(Port::from).collect(),
             refusals: Vec::new(),
+            findings: Vec::new(),
             notes,
             ..Self::of("restore", view)
         }
@@ -177,7 +181,7 @@ impl Output {
 
     /// Takes in what became of the ports that were written.
     pub(super) fn take(&mut self, outcomes: Vec<Outcome>) {
-        for Outcome { bdf, result } in outcomes {
+        for Outcome { bdf, result, .. } in outcomes {
             let Some(port) = self.ports.iter_mut().find(|port| port.bdf == bdf) else {
                 continue;
             };
@@ -218,6 +222,10 @@ impl Output {
         for refusal in &self.refusals {
             let id = paint(styles.bad, &refusal.id);
             let _ = writeln!(text, "\n{id}: {}\n  instead: {}", refusal.text, refusal.fix);
+        }
+        for finding in &self.findings {
+            let id = paint(styles.warn, &finding.id);
+            let _ = writeln!(text, "\n{id}: {}\n  {}", finding.text, finding.fix);
         }
         for note in &self.notes {
             let _ = writeln!(text, "\nnote: {note}");

@@ -7,11 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::Bdf;
 use super::acs::{self, AcsRegisters};
 use super::config::Found;
+use super::platform::Need;
 use super::topology::{Bridge, Topology, handed_to_a_guest};
 use super::tree::{NodeId, Tree};
 
+mod finding;
 mod refusal;
 
+pub use finding::Finding;
 pub use refusal::{Conditions, Lockdown, Refusal};
 
 /// Which ports a policy names (`[acs] scope`).
@@ -84,7 +87,9 @@ pub struct AcsPlan {
     pub ports: Vec<PortDecision>,
     /// Why ports are refused.
     pub refusals: Vec<Refusal>,
-    /// Things worth knowing that refuse nothing.
+    /// Things worth knowing that refuse nothing, with what to do about them.
+    pub findings: Vec<Finding>,
+    /// The same, where there is nothing to do about them.
     pub notes: Vec<String>,
     /// The ports that the scope names and that may be cleared, redirecting or not.
     #[serde(skip)]
@@ -119,21 +124,24 @@ pub fn plan(
     request: Request,
     conditions: Conditions,
 ) -> AcsPlan {
-    let mask = request.mask & acs::REDIRECT;
-    let mut refusals = Vec::new();
-    let mut ports: Vec<PortDecision> = topology
-        .bridges
-        .iter()
-        .map(|bridge| decide_bridge(tree, bridge, request.scope, mask, &mut refusals))
-        .collect();
+    let mut deciding = Deciding {
+        tree,
+        topology,
+        scope: request.scope,
+        mask: request.mask & acs::REDIRECT,
+        in_guest: conditions.in_vm == Some(true),
+        refusals: Vec::new(),
+    };
+    let bridges = topology.bridges.iter();
+    let mut ports: Vec<PortDecision> = bridges.map(|bridge| deciding.bridge(bridge)).collect();
     if request.scope == Scope::All {
         let endpoints = tree
             .nodes()
             .filter(|(_, node)| topology.bridge(node.bdf).is_none());
-        ports
-            .extend(endpoints.filter_map(|(id, _)| decide_endpoint(tree, id, mask, &mut refusals)));
+        ports.extend(endpoints.filter_map(|(id, _)| deciding.endpoint(id)));
         ports.sort_by_key(|port| port.bdf);
     }
+    let mut refusals = deciding.refusals;
     let pending = ports.iter().any(|port| port.action == Action::Clear);
     let in_scope = ports
         .iter()
@@ -149,27 +157,22 @@ pub fn plan(
     }
     refusals.extend(whole);
     AcsPlan {
+        findings: finding::findings(topology, &ports, conditions),
         ports,
         refusals,
-        notes: notes(topology, request, conditions),
+        notes: notes(request, conditions),
         in_scope,
         by_kernel: None,
     }
 }
 
-fn notes(topology: &Topology, request: Request, conditions: Conditions) -> Vec<String> {
+fn notes(request: Request, conditions: Conditions) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |text: &str| notes.push(text.to_owned());
     if request.scope == Scope::Keep {
         note(
             "the policy keeps ACS as it is: peer traffic that a port redirects stays slow or fails",
         );
-    }
-    match (topology.gpus.is_empty(), topology.nics.is_empty()) {
-        (true, true) => note("no GPU and no NIC match the selectors, so there are no paths"),
-        (true, false) => note("no GPU matches the selectors, so there are no paths"),
-        (false, true) => note("no NIC matches the selectors, so there are no paths"),
-        (false, false) => {}
     }
     if request.mask & !acs::REDIRECT != 0 {
         note("only RR, CR and EC are ever cleared; the other bits of the mask are ignored");
@@ -207,71 +210,83 @@ fn in_scope(bridge: &Bridge, scope: Scope) -> (bool, String) {
     }
 }
 
-fn decide_bridge(
-    tree: &Tree<'_>,
-    bridge: &Bridge,
+/// What deciding about one port takes.
+struct Deciding<'a> {
+    tree: &'a Tree<'a>,
+    topology: &'a Topology,
     scope: Scope,
     mask: u16,
-    refusals: &mut Vec<Refusal>,
-) -> PortDecision {
-    let registers = tree
-        .find(bridge.bdf)
-        .and_then(|id| tree.node(id))
-        .map(|n| &n.decoded.acs);
-    let (wanted, place) = in_scope(bridge, scope);
-    let (registers, mut decision) = match registers {
-        Some(Found::Present(registers)) => (*registers, decided(bridge.bdf, *registers, place)),
-        Some(Found::Unknown(_)) | None if wanted => {
-            let why = bridge.acs_unknown.as_deref().unwrap_or("not read");
-            return undecided(bridge.bdf, Action::Unknown, format!("{place}; {why}"));
-        }
-        Some(Found::Absent) if wanted => {
-            let reason = format!("{place}; it has no ACS capability and redirects nothing");
-            return undecided(bridge.bdf, Action::NoCapability, reason);
-        }
-        Some(Found::Unknown(_) | Found::Absent) | None => {
-            return undecided(bridge.bdf, Action::OffPath, place);
-        }
-    };
-    if !wanted {
-        decision.action = Action::OffPath;
-        return decision;
-    }
-    if registers.ctl & mask == 0 {
-        return decision;
-    }
-    propose(&mut decision, registers, mask);
-    if let Some(why) = &bridge.needs_acs {
-        decision.action = Action::LeftAlone;
-        decision.reason = why.clone();
-    } else if !bridge.passthrough_below.is_empty() {
-        let refusal = Refusal::vfio(bridge.bdf, &bridge.passthrough_below);
-        decision.action = Action::Refused;
-        decision.reason = refused(&decision.reason, &refusal);
-        refusals.push(refusal);
-    }
-    decision
+    in_guest: bool,
+    refusals: Vec<Refusal>,
 }
 
-fn decide_endpoint(
-    tree: &Tree<'_>,
-    id: NodeId,
-    mask: u16,
-    refusals: &mut Vec<Refusal>,
-) -> Option<PortDecision> {
-    let node = tree.node(id)?;
-    let registers = *node.decoded.acs.present()?;
-    let mut decision = decided(node.bdf, registers, "endpoint with ACS".to_owned());
-    if registers.ctl & mask != 0 {
-        propose(&mut decision, registers, mask);
-        if node.function.is_some_and(handed_to_a_guest) {
-            let refusal = Refusal::vfio(node.bdf, &[node.bdf]);
+impl Deciding<'_> {
+    fn bridge(&mut self, bridge: &Bridge) -> PortDecision {
+        let registers = self
+            .tree
+            .find(bridge.bdf)
+            .and_then(|id| self.tree.node(id))
+            .map(|n| &n.decoded.acs);
+        let (wanted, place) = in_scope(bridge, self.scope);
+        let (registers, mut decision) = match registers {
+            Some(Found::Present(registers)) => (*registers, decided(bridge.bdf, *registers, place)),
+            Some(Found::Unknown(_)) | None if wanted => {
+                let why = bridge.acs_unknown.as_deref().unwrap_or("not read");
+                return undecided(bridge.bdf, Action::Unknown, format!("{place}; {why}"));
+            }
+            Some(Found::Absent) if wanted => {
+                let reason = format!("{place}; it has no ACS capability and redirects nothing");
+                return undecided(bridge.bdf, Action::NoCapability, reason);
+            }
+            Some(Found::Unknown(_) | Found::Absent) | None => {
+                return undecided(bridge.bdf, Action::OffPath, place);
+            }
+        };
+        if !wanted {
+            decision.action = Action::OffPath;
+            return decision;
+        }
+        self.propose(&mut decision, registers, &bridge.passthrough_below);
+        decision
+    }
+
+    fn endpoint(&mut self, id: NodeId) -> Option<PortDecision> {
+        let node = self.tree.node(id)?;
+        let registers = *node.decoded.acs.present()?;
+        let mut decision = decided(node.bdf, registers, "endpoint with ACS".to_owned());
+        let own = node.function.filter(|function| handed_to_a_guest(function));
+        let own: Vec<Bdf> = own.map(|function| function.bdf).into_iter().collect();
+        self.propose(&mut decision, registers, &own);
+        Some(decision)
+    }
+
+    /// Has a port cleared that redirects, unless it must be left alone or a guest's device is in
+    /// `passthrough`.
+    fn propose(
+        &mut self,
+        decision: &mut PortDecision,
+        registers: AcsRegisters,
+        passthrough: &[Bdf],
+    ) {
+        if registers.ctl & self.mask == 0 {
+            return;
+        }
+        decision.action = Action::Clear;
+        decision.new = Some(registers.ctl & !self.mask);
+        decision.setpci = Some(setpci(decision.bdf, 0, self.mask));
+        // In a guest ATS says nothing about guests, and there is a better reason.
+        let need = self.topology.needs_acs.get(&decision.bdf);
+        let need = need.filter(|need| !(self.in_guest && **need == Need::Virtualised));
+        if let Some(need) = need {
+            decision.action = Action::LeftAlone;
+            decision.reason = need.reason().to_owned();
+        } else if !passthrough.is_empty() {
+            let refusal = Refusal::vfio(decision.bdf, passthrough);
             decision.action = Action::Refused;
             decision.reason = refused(&decision.reason, &refusal);
-            refusals.push(refusal);
+            self.refusals.push(refusal);
         }
     }
-    Some(decision)
 }
 
 fn decided(bdf: Bdf, registers: AcsRegisters, reason: String) -> PortDecision {
@@ -300,12 +315,6 @@ fn undecided(bdf: Bdf, action: Action, reason: String) -> PortDecision {
 
 fn refused(place: &str, refusal: &Refusal) -> String {
     format!("{place}; refused: {}", refusal.id)
-}
-
-fn propose(decision: &mut PortDecision, registers: AcsRegisters, mask: u16) {
-    decision.action = Action::Clear;
-    decision.new = Some(registers.ctl & !mask);
-    decision.setpci = Some(setpci(decision.bdf, 0, mask));
 }
 
 /// The `setpci` command that writes the bits of `mask` with those of `value`.

@@ -26,6 +26,8 @@ pub struct Conditions {
     pub in_vm: Option<bool>,
     /// Kernel lockdown.
     pub lockdown: Lockdown,
+    /// An IOMMU is in use; `None` when that could not be found out.
+    pub iommu: Option<bool>,
     /// The registers are those of the running machine, not files in a directory.
     pub live: bool,
 }

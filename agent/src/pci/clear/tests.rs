@@ -5,6 +5,7 @@ use crate::pci::{ConfigBytes, RawFunction};
 const METAL: Conditions = Conditions {
     in_vm: Some(false),
     lockdown: Lockdown::None,
+    iommu: Some(true),
     live: true,
 };
 
@@ -250,6 +251,7 @@ fn platforms_that_need_acs_are_left_alone() {
     let plan = decide(&grace, Scope::Paths, 0x2c, METAL);
     assert_eq!(plan.ports[2].action, Action::LeftAlone);
     assert!(plan.ports[2].reason.contains("NVIDIA CPU"));
+    assert_eq!(plan.findings[0].id, "acs.nvidia-cpu");
     assert!(plan.refusals.is_empty());
 
     let mut data_direct = machine();
@@ -258,6 +260,63 @@ fn platforms_that_need_acs_are_left_alone() {
     let plan = decide(&data_direct, Scope::Paths, 0x2c, METAL);
     assert_eq!(plan.ports[3].action, Action::LeftAlone);
     assert!(plan.ports[3].reason.contains("Data Direct"));
+    assert_eq!(plan.findings[0].id, "acs.data-direct");
+}
+
+/// ATS at 0x180, behind whatever is at 0x100.
+fn with_ats(mut bytes: Vec<u8>) -> Vec<u8> {
+    let first = u32::from_le_bytes(bytes[0x100..0x104].try_into().unwrap());
+    let first = if first == 0 { 0x0001_0001 } else { first };
+    bytes[0x100..0x104].copy_from_slice(&(first | 0x180 << 20).to_le_bytes());
+    bytes[0x180..0x184].copy_from_slice(&0x0001_000f_u32.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn a_connectx_with_ats_is_a_host_of_virtual_machines() {
+    let mut host = machine();
+    host[6].config = ConfigBytes::whole(&with_ats(config(0, Some(0x0c))));
+    for scope in [Scope::Paths, Scope::Bridges, Scope::All] {
+        let plan = decide(&host, scope, 0x2c, METAL);
+        assert!(cleared(&plan).is_empty(), "{scope:?}");
+        assert_eq!((plan.findings.len(), plan.refusals.len()), (1, 0));
+        assert_eq!(plan.findings[0].id, "acs.virtualised");
+        assert!(plan.findings[0].fix.contains("Direct Translated"));
+        assert!(plan.findings[0].ports.contains(&plan.ports[3].bdf));
+    }
+    // In a guest it is the host's doing.
+    let guest = Conditions {
+        in_vm: Some(true),
+        ..METAL
+    };
+    let plan = decide(&host, Scope::Paths, 0x2c, guest);
+    assert_eq!(
+        (plan.findings.len(), plan.refusals[0].id.as_str()),
+        (0, "acs.in-vm")
+    );
+    // A GPU has it anyway, and so have BlueFields and other vendors' NICs.
+    let mut bluefield = host;
+    bluefield[6].device = Some(0xa2dc);
+    assert_eq!(
+        cleared(&decide(&bluefield, Scope::Paths, 0x2c, METAL)).len(),
+        2
+    );
+    let mut other = machine();
+    other[5].config = ConfigBytes::whole(&with_ats(config(0, None)));
+    assert_eq!(cleared(&decide(&other, Scope::Paths, 0x2c, METAL)).len(), 2);
+}
+
+#[test]
+fn without_an_iommu_the_bits_are_the_firmwares_and_are_cleared_all_the_same() {
+    let off = Conditions {
+        iommu: Some(false),
+        ..METAL
+    };
+    let plan = decide(&machine(), Scope::Paths, 0x2c, off);
+    assert_eq!(cleared(&plan).len(), 2);
+    assert_eq!(plan.findings[0].id, "acs.iommu-off");
+    let clear = decide(&machine(), Scope::Keep, 0x2c, off);
+    assert!(clear.findings.is_empty());
 }
 
 #[test]
@@ -276,5 +335,6 @@ fn no_pairs_is_said() {
     let functions = &machine()[..6];
     let plan = decide(functions, Scope::Paths, 0x2c, METAL);
     assert!(cleared(&plan).is_empty());
-    assert!(plan.notes[0].contains("no NIC matches"));
+    assert_eq!(plan.findings[0].id, "acs.no-devices");
+    assert!(plan.findings[0].text.contains("no NIC matches"));
 }

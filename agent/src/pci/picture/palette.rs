@@ -24,61 +24,97 @@ pub(super) struct Palette {
     pub path_bad: Tone,
 }
 
-const fn tone(
-    class: &'static str,
-    text: &'static str,
-    fill: &'static str,
-    stroke: &'static str,
-) -> Tone {
-    Tone {
-        class,
-        text,
-        fill,
-        stroke,
-    }
+/// What the browser is set to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scheme {
+    Light,
+    Dark,
 }
 
-pub(super) const LIGHT: Palette = Palette {
-    page: "#ffffff",
-    text: "#1b1f24",
-    note: "#4b535d",
-    wire: "#8c959f",
-    frame: "#f6f8fa",
-    frame_line: "#b4bdc7",
-    stripe: "#ffdd7a",
-    attention: "#7a4b00",
-    tones: [
-        tone("host", "#1b1f24", "#e4e8ec", "#6e7781"),
-        tone("gpu", "#0a3069", "#d8eefd", "#0969da"),
-        tone("nic", "#3b1f7a", "#ece2ff", "#8250df"),
-        tone("aside", "#3d444d", "#eceff2", "#8c959f"),
-        tone("good", "#0b4a1f", "#d7f5de", "#2a8a41"),
-        tone("bad", "#ffffff", "#c4211f", "#7d0f0d"),
-        tone("unknown", "#4d3300", "#fff3cf", "#a87400"),
-    ],
-    path_bad: tone("bad", "#86150f", "#ffdbd7", "#c4211f"),
-};
+impl Scheme {
+    /// One of two colours, the light one first.
+    const fn of(self, light: &'static str, dark: &'static str) -> &'static str {
+        match self {
+            Self::Light => light,
+            Self::Dark => dark,
+        }
+    }
 
-pub(super) const DARK: Palette = Palette {
-    page: "#0d1117",
-    text: "#e6edf3",
-    note: "#aab4bf",
-    wire: "#69727d",
-    frame: "#151b23",
-    frame_line: "#4a525c",
-    stripe: "#664a00",
-    attention: "#f0b83f",
-    tones: [
-        tone("host", "#e6edf3", "#2a313a", "#7d8590"),
-        tone("gpu", "#c2e0ff", "#0c2d4d", "#388bfd"),
-        tone("nic", "#e0d0ff", "#2f1d57", "#a371f7"),
-        tone("aside", "#c9d1d9", "#21262d", "#6e7681"),
-        tone("good", "#aef2bd", "#11361e", "#3fb950"),
-        tone("bad", "#ffffff", "#c12a25", "#ff8078"),
-        tone("unknown", "#ffe3a0", "#362800", "#d29922"),
-    ],
-    path_bad: tone("bad", "#ffc4bd", "#4d1613", "#f85149"),
-};
+    /// A tone from its text, fill and stroke in both.
+    const fn tone(
+        self,
+        class: &'static str,
+        light: [&'static str; 3],
+        dark: [&'static str; 3],
+    ) -> Tone {
+        let [text, fill, stroke] = match self {
+            Self::Light => light,
+            Self::Dark => dark,
+        };
+        Tone {
+            class,
+            text,
+            fill,
+            stroke,
+        }
+    }
+
+    /// All its colours.
+    pub(super) const fn palette(self) -> Palette {
+        Palette {
+            page: self.of("#ffffff", "#0d1117"),
+            text: self.of("#1b1f24", "#e6edf3"),
+            note: self.of("#4b535d", "#aab4bf"),
+            wire: self.of("#8c959f", "#69727d"),
+            frame: self.of("#f6f8fa", "#151b23"),
+            frame_line: self.of("#b4bdc7", "#4a525c"),
+            stripe: self.of("#ffdd7a", "#664a00"),
+            attention: self.of("#7a4b00", "#f0b83f"),
+            tones: [
+                self.tone(
+                    "host",
+                    ["#1b1f24", "#e4e8ec", "#6e7781"],
+                    ["#e6edf3", "#2a313a", "#7d8590"],
+                ),
+                self.tone(
+                    "gpu",
+                    ["#0a3069", "#d8eefd", "#0969da"],
+                    ["#c2e0ff", "#0c2d4d", "#388bfd"],
+                ),
+                self.tone(
+                    "nic",
+                    ["#3b1f7a", "#ece2ff", "#8250df"],
+                    ["#e0d0ff", "#2f1d57", "#a371f7"],
+                ),
+                self.tone(
+                    "aside",
+                    ["#3d444d", "#eceff2", "#8c959f"],
+                    ["#c9d1d9", "#21262d", "#6e7681"],
+                ),
+                self.tone(
+                    "good",
+                    ["#0b4a1f", "#d7f5de", "#2a8a41"],
+                    ["#aef2bd", "#11361e", "#3fb950"],
+                ),
+                self.tone(
+                    "bad",
+                    ["#ffffff", "#c4211f", "#7d0f0d"],
+                    ["#ffffff", "#c12a25", "#ff8078"],
+                ),
+                self.tone(
+                    "unknown",
+                    ["#4d3300", "#fff3cf", "#a87400"],
+                    ["#ffe3a0", "#362800", "#d29922"],
+                ),
+            ],
+            path_bad: self.tone(
+                "bad",
+                ["#86150f", "#ffdbd7", "#c4211f"],
+                ["#ffc4bd", "#4d1613", "#f85149"],
+            ),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -104,7 +140,7 @@ mod tests {
     /// 4.5 is what small text needs at level AA, 3 what a line that means something needs.
     #[test]
     fn everything_can_be_read() {
-        for palette in [&LIGHT, &DARK] {
+        for palette in [Scheme::Light, Scheme::Dark].map(Scheme::palette) {
             for Tone {
                 class,
                 text,

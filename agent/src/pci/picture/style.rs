@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::palette::{DARK, LIGHT, Palette, Tone};
+use super::palette::{Palette, Scheme, Tone};
 
 /// What does not depend on the palette.
 const SHAPES: &str = "\
@@ -22,10 +22,10 @@ const SHAPES: &str = "\
 /// The style sheet of a picture.
 pub(super) fn sheet() -> String {
     let mut css = String::from(SHAPES);
-    colours(&mut css, &LIGHT);
+    colours(&mut css, &Scheme::Light.palette());
     // Paper is light.
     css.push_str("@media screen and (prefers-color-scheme:dark){\n");
-    colours(&mut css, &DARK);
+    colours(&mut css, &Scheme::Dark.palette());
     css.push_str(
         "}\n@media print{.gdr{print-color-adjust:exact;-webkit-print-color-adjust:exact}}\n",
     );
@@ -35,9 +35,9 @@ pub(super) fn sheet() -> String {
 /// The style sheet of the page around it.
 pub(super) fn page() -> String {
     let mut css = String::from(PAGE);
-    page_colours(&mut css, &LIGHT);
+    page_colours(&mut css, &Scheme::Light.palette());
     css.push_str("@media screen and (prefers-color-scheme:dark){\n");
-    page_colours(&mut css, &DARK);
+    page_colours(&mut css, &Scheme::Dark.palette());
     css.push_str("}\n");
     css.push_str(PRINT);
     css

@@ -1,18 +1,11 @@
 //! Reading and writing a sysfs tree: nothing is read that changes the answer, nothing is written
 //! that was not planned, and setpci does the same with the lines that we print.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::unwrap_used
-)]
-
-mod pci_support;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::support::layout::{GPU, Machine, NIC};
+use crate::support::{Space, have, port, sysfs};
 use gdr_agent::facts::pci::{Depth, functions};
 use gdr_agent::pci::clear::{AcsPlan, Conditions, Lockdown, Request, Scope, plan};
 use gdr_agent::pci::select::Selectors;
@@ -21,13 +14,12 @@ use gdr_agent::pci::tree::Tree;
 use gdr_agent::pci::{Bdf, RawFunction};
 use gdr_agent::sys::Root;
 use gdr_agent::sys::pci_config::{ConfigError, ConfigFile};
-use pci_support::layout::{GPU, Machine, NIC};
-use pci_support::{Space, have, port, sysfs};
 use proptest::prelude::*;
 
 const METAL: Conditions = Conditions {
     in_vm: Some(false),
     lockdown: Lockdown::None,
+    iommu: Some(true),
     live: true,
 };
 
@@ -140,7 +132,7 @@ proptest! {
 fn a_big_machine() -> Machine {
     let mut best = Machine::random(&[], false);
     for seed in 0..200_u32 {
-        let bytes: Vec<u8> = pci_support::noise(seed).take(400).collect();
+        let bytes: Vec<u8> = crate::support::noise(seed).take(400).collect();
         let machine = Machine::random(&bytes, false);
         let ports = |m: &Machine| decide(&m.functions(), Scope::Paths).1.to_clear().count();
         if ports(&machine) > ports(&best) {

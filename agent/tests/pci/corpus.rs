@@ -1,13 +1,4 @@
 //! Real configuration spaces, against an independent decoder that agrees with lspci.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::unwrap_used
-)]
-
-mod pci_support;
 
 use gdr_agent::pci::ConfigBytes;
 use gdr_agent::pci::acs;
@@ -20,7 +11,7 @@ fn hex(value: &serde_json::Value) -> u32 {
 
 #[test]
 fn every_collected_space_is_read_as_expected() {
-    let Some(folder) = pci_support::corpus("pci-config") else {
+    let Some(folder) = crate::support::corpus("pci-config") else {
         return;
     };
     let text = std::fs::read_to_string(folder.join("EXPECTED.json")).unwrap();

@@ -1,27 +1,16 @@
 //! The topology as SVG and HTML: complete, true, legible, and harmless whatever the machine is called.
 //!
 //! The pictures that the tests draw lie in `target/tmp/pictures` afterwards, to be looked at.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::unwrap_used
-)]
 
-mod pci_support;
-#[path = "picture_support/mod.rs"]
-mod picture_support;
-
+use crate::drawing::page::Picture;
+use crate::drawing::servers::{Acs, Server};
+use crate::support::layout::{GPU, Machine, NIC};
+use crate::support::{Space, port, raw};
 use gdr_agent::pci::picture::{html, svg};
 use gdr_agent::pci::select::Selectors;
 use gdr_agent::pci::topology::Topology;
 use gdr_agent::pci::tree::Tree;
 use gdr_agent::pci::{RawFunction, acs};
-use pci_support::layout::{GPU, Machine, NIC};
-use pci_support::{Space, port, raw};
-use picture_support::page::Picture;
-use picture_support::servers::{Acs, Server};
 use proptest::prelude::*;
 
 fn see(functions: &[RawFunction]) -> Topology {

@@ -1,27 +1,19 @@
 //! Random machines: every path and every clearing plan against the answer found by brute force.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::unwrap_used
-)]
-
-mod pci_support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::support::layout::{Acs, GPU, Kind, Machine, NIC};
 use gdr_agent::pci::clear::{AcsPlan, Action, Conditions, Lockdown, Request, Scope, plan};
 use gdr_agent::pci::select::Selectors;
 use gdr_agent::pci::topology::Topology;
 use gdr_agent::pci::tree::Tree;
 use gdr_agent::pci::{Bdf, RawFunction};
-use pci_support::layout::{Acs, GPU, Kind, Machine, NIC};
 use proptest::prelude::*;
 
 const METAL: Conditions = Conditions {
     in_vm: Some(false),
     lockdown: Lockdown::None,
+    iommu: Some(true),
     live: true,
 };
 const ALL_BITS: u16 = 0x2c;
@@ -69,13 +61,17 @@ fn union_of_paths(machine: &Machine) -> BTreeSet<Bdf> {
 #[test]
 fn random_machines_hold_every_kind_of_path_and_every_verdict() {
     let mut seen: BTreeMap<(&str, Option<bool>), u32> = BTreeMap::new();
+    let (mut in_one_device, mut across_domains, mut nested) = (0, 0, 0);
     for seed in 0..300_u32 {
-        let choices: Vec<u8> = pci_support::noise(seed).take(300).collect();
+        let choices: Vec<u8> = crate::support::noise(seed).take(300).collect();
         let machine = Machine::random(&choices, false);
         for gpu in machine.of_kind(Kind::Gpu) {
             for nic in machine.of_kind(Kind::Nic) {
                 let (kind, ports) = machine.judge(gpu, nic);
                 *seen.entry((kind, verdict(&machine, &ports))).or_default() += 1;
+                in_one_device += u32::from(gpu.same_device(nic));
+                across_domains += u32::from(gpu.domain != nic.domain);
+                nested += u32::from(kind == "PXB" && ports.len() >= 3);
             }
         }
     }
@@ -85,6 +81,10 @@ fn random_machines_hold_every_kind_of_path_and_every_verdict() {
             assert!(count >= 5, "{kind} {verdict:?}: {count} of {seen:?}");
         }
     }
+    assert!(
+        in_one_device >= 5 && across_domains >= 5 && nested >= 5,
+        "{in_one_device} {across_domains} {nested}"
+    );
 }
 
 proptest! {
@@ -167,7 +167,7 @@ proptest! {
                 config[14] = kind & 1;
                 config[24..27].iter_mut().for_each(|b| *b %= 10);
                 let text = path.replace(['a', 'b'], "/0000:01:00.0").replace('c', "/pci0000:00");
-                pci_support::raw(bdf, use_path.then(|| format!("{text}/{bdf}")), &config)
+                crate::support::raw(bdf, use_path.then(|| format!("{text}/{bdf}")), &config)
             })
             .collect();
         let tree = Tree::build(&functions);

@@ -9,6 +9,7 @@ use super::{Space, port, raw};
 pub const GPU: (u16, u16) = (0x10de, 0x2330);
 pub const NIC: (u16, u16) = (0x15b3, 0x1021);
 pub const OTHER: (u16, u16) = (0x144d, 0xa80a);
+const GPU_AUDIO: (u16, u16) = (0x10de, 0x22ba);
 
 /// What a function is, by construction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,11 +153,15 @@ impl Machine {
             .into_iter()
             .chain(until(&from_nic))
             .collect();
-        let ports = passed
+        let mut ports: BTreeSet<Bdf> = passed
             .iter()
             .copied()
             .filter(|bdf| matches!(self.all[bdf].kind, Kind::Root | Kind::Downstream))
             .collect();
+        // Inside a device of several functions there is no port, and their own ACS decides.
+        if (gpu.domain, gpu.bus, gpu.device) == (nic.domain, nic.bus, nic.device) {
+            ports.extend([gpu, nic]);
+        }
         let is_switch = |bdf: &Bdf| self.all[bdf].kind == Kind::Upstream;
         let switches = passed
             .iter()
@@ -262,15 +267,39 @@ impl Builder<'_, '_, '_> {
         }
     }
 
+    /// A device of one to three functions, of any kinds; those of several may have ACS of their own.
     fn endpoint(&mut self, bus: u8, device: u8, parent: Option<Bdf>, host: &str, code: u16) {
-        let (kind, id, class) = match self.choices.below(3) {
-            0 => (Kind::Gpu, GPU, 0x03_0200),
-            1 => (Kind::Nic, NIC, 0x02_0700),
-            _ => (Kind::Other, OTHER, 0x01_0802),
+        let functions = if self.choices.once_in(3) {
+            1 + self.choices.below(3)
+        } else {
+            1
         };
-        let bdf = Bdf::new(self.domain, bus, device, 0);
-        let config = Space::new(id.0, id.1, class, code).aer().ats(false).bytes();
-        self.insert(bdf, parent, host, kind, Acs::Absent, config);
+        for function in 0..functions {
+            let bdf = Bdf::new(self.domain, bus, device, function);
+            let (kind, id, class) = match self.choices.below(3) {
+                0 => (Kind::Gpu, GPU, 0x03_0200),
+                1 => (Kind::Nic, NIC, 0x02_0700),
+                _ if function > 0 => (Kind::Other, GPU_AUDIO, 0x04_0300),
+                _ => (Kind::Other, OTHER, 0x01_0802),
+            };
+            let mut space = Space::new(id.0, id.1, class, code).aer();
+            if functions > 1 {
+                space = space.multi_function();
+            }
+            let acs = match self.choices.below(3) {
+                0 if functions > 1 => Acs::Control(0x0c),
+                1 if functions > 1 => Acs::Control(0x00),
+                _ => Acs::Absent,
+            };
+            if let Acs::Control(ctl) = acs {
+                space = space.acs(0x002c, ctl);
+            }
+            // On a NIC it would say that the machine is a host of guests.
+            if kind != Kind::Nic {
+                space = space.ats(false);
+            }
+            self.insert(bdf, parent, host, kind, acs, space.bytes());
+        }
     }
 
     fn insert(

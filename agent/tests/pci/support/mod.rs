@@ -1,5 +1,4 @@
 //! Made-up configuration space, machines and sysfs trees for the PCI tests.
-#![allow(dead_code)]
 
 pub mod layout;
 pub mod sysfs;
@@ -97,6 +96,11 @@ impl Space {
         self
     }
 
+    pub fn ari(mut self) -> Self {
+        self.extended(0x000e, 0x08);
+        self
+    }
+
     pub fn bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -119,6 +123,7 @@ pub fn corpus(sub: &str) -> Option<std::path::PathBuf> {
     match std::env::var_os("GDR_CORPUS") {
         Some(path) => Some(std::path::PathBuf::from(path).join(sub)),
         None => {
+            assert!(std::env::var_os("CI").is_none(), "GDR_CORPUS is not set");
             println!("SKIPPED: GDR_CORPUS is not set, the collected {sub} inputs are not tested");
             None
         }
@@ -132,6 +137,10 @@ pub fn have(program: &str) -> bool {
         .output()
         .is_ok_and(|output| output.status.success());
     if !found {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "{program} is not installed (package pciutils)"
+        );
         println!("SKIPPED: {program} is not installed (package pciutils)");
     }
     found

@@ -1,18 +1,11 @@
 //! The bars for speed, on a machine of 2,000 functions: eight GPUs, sixteen NICs with their virtual
 //! functions, and the uncore devices of two big processors. Unoptimised builds get ten times as long.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::unwrap_used
-)]
-
-mod pci_support;
 
 use std::path::Path;
 use std::time::Duration;
 
+use crate::support::layout::{GPU, NIC, OTHER};
+use crate::support::{Space, port, raw, sysfs};
 use gdr_agent::facts::pci::{Depth, functions};
 use gdr_agent::pci::clear::{Conditions, Lockdown, Request, Scope, plan};
 use gdr_agent::pci::select::Selectors;
@@ -20,12 +13,11 @@ use gdr_agent::pci::topology::Topology;
 use gdr_agent::pci::tree::Tree;
 use gdr_agent::pci::{Bdf, RawFunction};
 use gdr_agent::sys::Root;
-use pci_support::layout::{GPU, NIC, OTHER};
-use pci_support::{Space, port, raw, sysfs};
 
 const METAL: Conditions = Conditions {
     in_vm: Some(false),
     lockdown: Lockdown::None,
+    iommu: Some(true),
     live: true,
 };
 
@@ -71,10 +63,7 @@ fn server(total: usize) -> Vec<(Bdf, String, Vec<u8>)> {
                 1 | 2 => (NIC, 0x02_0700),
                 _ => (OTHER, 0x01_0802),
             };
-            let device = Space::new(id.0, id.1, class, port::ENDPOINT)
-                .aer()
-                .ats(false)
-                .bytes();
+            let device = Space::new(id.0, id.1, class, port::ENDPOINT).aer().bytes();
             list.push((
                 bdf(below, 0),
                 format!("{down}/0000:{below:02x}:00.0"),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use gdr_agent::pci::{Bdf, Link, RawFunction};
 
-use crate::pci_support::layout::{GPU, NIC};
-use crate::pci_support::{Space, port, raw};
+use crate::support::layout::{GPU, NIC};
+use crate::support::{Space, port, raw};
 
 /// What a port's ACS is to be.
 #[derive(Debug, Clone, Copy)]

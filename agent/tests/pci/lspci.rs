@@ -1,21 +1,12 @@
 //! lspci on the same bytes: every capability and bit that both print must agree.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::unwrap_used
-)]
-
-mod pci_support;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::support::layout::Machine;
+use crate::support::{Space, corpus, have, port, sysfs};
 use gdr_agent::pci::config::{Decoded, ExpressLink, Found};
 use gdr_agent::pci::{Bdf, ConfigBytes, acs};
-use pci_support::layout::Machine;
-use pci_support::{corpus, have, sysfs};
 
 /// Writes the spaces as functions of one machine and returns what lspci prints, by address.
 fn lspci(spaces: &[(Bdf, Vec<u8>)]) -> BTreeMap<Bdf, String> {
@@ -206,7 +197,7 @@ fn agrees_on_a_made_up_machine() {
     if !have("lspci") {
         return;
     }
-    let choices: Vec<u8> = pci_support::noise(7).take(400).collect();
+    let choices: Vec<u8> = crate::support::noise(7).take(400).collect();
     let machine = Machine::random(&choices, false);
     let spaces: Vec<(Bdf, Vec<u8>)> = machine
         .all
@@ -229,8 +220,8 @@ fn agrees_on_every_value_of_the_acs_words() {
     }
     let spaces: Vec<(Bdf, Vec<u8>)> = (0..128_u16)
         .map(|ctl| {
-            let port = pci_support::port::DOWNSTREAM;
-            let space = pci_support::Space::new(0x1000, 0xc030, 0x06_0400, port)
+            let kind = port::DOWNSTREAM;
+            let space = Space::new(0x1000, 0xc030, 0x06_0400, kind)
                 .bridge(0, 1, 1)
                 .aer()
                 .acs(!ctl & 0x7f, ctl)
@@ -242,6 +233,38 @@ fn agrees_on_every_value_of_the_acs_words() {
         })
         .collect();
     assert!(compare_all(&spaces) >= 128 * 7);
+}
+
+/// Payload and request sizes, relaxed ordering, speeds and widths: every code that is not reserved.
+#[test]
+fn agrees_on_every_value_of_the_device_and_link_registers() {
+    if !have("lspci") {
+        return;
+    }
+    let widths = [1, 2, 4, 8, 12, 16, 32];
+    let codes = (0..6_u32).flat_map(|size| (1..=6_u32).map(move |speed| (size, speed)));
+    let spaces: Vec<(Bdf, Vec<u8>)> = codes
+        .zip(0..)
+        .map(|((size, speed), index)| {
+            let (other_size, other_speed) = (5 - size, 7 - speed);
+            let (width, other_width) = (widths[index % 7], widths[(index / 2 + 3) % 7]);
+            let relaxed = (index as u32 % 2) << 4;
+            let mut space = Space::new(0x15b3, 0x1021, 0x02_0700, port::ENDPOINT).aer();
+            space.u32(0x44, 0x8020 | size);
+            space.u32(0x48, other_size << 12 | size << 5 | relaxed);
+            space.u32(0x4c, width << 4 | speed);
+            space.u32(0x50, (other_width << 4 | other_speed) << 16);
+            if index % 3 == 0 {
+                space = space.ari();
+            }
+            let space = space.ats(index % 2 == 1);
+            let bus = u8::try_from(index).unwrap();
+            (Bdf::new(0, bus, 0, 0), space.bytes())
+        })
+        .collect();
+    assert_eq!(spaces.len(), 36);
+    // Payload supported and set, request, relaxed ordering; speeds and widths; ATS.
+    assert_eq!(compare_all(&spaces), 36 * (4 + 4 + 1));
 }
 
 #[test]
@@ -271,5 +294,65 @@ fn agrees_on_collected_spaces() {
     }
     let compared = compare_all(&spaces);
     println!("{} functions, {compared} facts agree", spaces.len());
-    assert!(compared > 0);
+    assert!(spaces.len() > 50 && compared > 300, "{compared}");
+}
+
+/// The spaces in the output of `lspci -xxx`: 256 bytes of each function.
+fn hex_dumps(text: &str) -> Vec<Vec<u8>> {
+    let mut spaces = vec![Vec::new()];
+    for line in text.lines() {
+        let Some((offset, bytes)) = line.split_once(": ") else {
+            continue;
+        };
+        let words: Vec<&str> = bytes.split(' ').collect();
+        let hex = |text| usize::from_str_radix(text, 16).ok();
+        let row: Option<Vec<u8>> = words
+            .iter()
+            .map(|word| u8::from_str_radix(word, 16).ok())
+            .collect();
+        let (Some(offset), Some(row)) = (hex(offset), row.filter(|row| row.len() == 16)) else {
+            continue;
+        };
+        if offset == 0 {
+            spaces.push(Vec::new());
+        }
+        let space = spaces.last_mut().unwrap();
+        if space.len() == offset {
+            space.extend(row);
+        }
+    }
+    spaces.retain(|space| space.len() == 256);
+    spaces
+}
+
+/// GPUs and switches of real servers, from reports that people have sent in.
+#[test]
+fn agrees_on_dumps_of_real_servers() {
+    let Some(folder) = corpus("lspci") else {
+        return;
+    };
+    if !have("lspci") {
+        return;
+    }
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.to_string_lossy().ends_with("xxx.txt"))
+        .collect();
+    files.sort();
+    let texts = files
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap());
+    let spaces: Vec<(Bdf, Vec<u8>)> = texts
+        .flat_map(|text| hex_dumps(&text))
+        .zip(0..)
+        .map(|(space, index)| (Bdf::new(index, 0, 0, 0), space))
+        .collect();
+    let compared = compare_all(&spaces);
+    println!("{} functions, {compared} facts agree", spaces.len());
+    assert!(
+        spaces.len() > 50 && compared > 300,
+        "{} {compared}",
+        spaces.len()
+    );
 }
