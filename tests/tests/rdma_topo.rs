@@ -18,9 +18,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 
+use gdr_tests::node::config_space::ACS_CONTROL;
 use gdr_tests::node::layout::Function;
 use gdr_tests::node::model::{GPU, INTEL_ROOT_PORT, Model, NIC, NVME, Port};
 use gdr_tests::node::{NodeSpec, POLICY};
+use serde_json::Value;
 use support::Node;
 
 /// The upstream port of the switch in a ConnectX-8.
@@ -224,6 +226,17 @@ fn findings(node: &Node) -> Vec<String> {
         .collect()
 }
 
+/// How `verify` judges the ports that are left alone.
+fn judged(node: &Node, exit: i32) -> BTreeMap<String, String> {
+    let verify = node.json(&["verify"], exit);
+    let checks = verify["checks"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    checks
+        .filter(|check| check["id"] == "acs.redirect")
+        .map(|check| (text(&check["subject"]), text(&check["outcome"])))
+        .collect()
+}
+
 /// Their ports whose redirection is to be off, and ours.
 fn off(
     theirs: &BTreeMap<String, String>,
@@ -333,6 +346,23 @@ fn guests_keep_their_acs() {
     // It also switches Direct Translated on above the NIC; the agent clears bits and sets none.
     assert_eq!(bit(&theirs["0000:02:00.0"], 6), '1');
     assert_eq!(findings(&node), ["acs.virtualised"]);
+
+    // What is not judged is unknown, and what translated requests pass is met.
+    let before = judged(&node, 6);
+    for bdf in theirs.keys() {
+        assert_eq!(
+            before.get(bdf).map(String::as_str),
+            Some("unknown"),
+            "{bdf}"
+        );
+    }
+    let path = "sys/bus/pci/devices/0000:02:00.0/config";
+    let mut config = node.read(path);
+    config[ACS_CONTROL] |= 0x40;
+    node.write(path, &config);
+    let mut wanted = before;
+    wanted.insert("0000:02:00.0".to_owned(), "met".to_owned());
+    assert_eq!(judged(&node, 6), wanted);
 }
 
 #[test]
@@ -368,6 +398,11 @@ fn data_direct_and_grace_are_left_to_it() {
         assert_eq!(ctl, new, "{bdf}: {action}");
     }
     assert_eq!(findings(&node), ["acs.data-direct", "acs.nvidia-cpu"]);
+    let judged = judged(&node, 6);
+    assert!(
+        !judged.is_empty() && judged.values().all(|o| o == "unknown"),
+        "{judged:?}"
+    );
 }
 
 #[test]

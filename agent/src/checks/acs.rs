@@ -3,7 +3,9 @@
 use gdr_policy::AcsScope;
 
 use super::{Answer, Input};
-use crate::pci::clear::Action;
+use crate::pci::acs;
+use crate::pci::clear::{Action, PortDecision};
+use crate::pci::platform::Need;
 
 const ID: &str = "acs.redirect";
 
@@ -26,14 +28,7 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
         let subject = port.bdf.to_string();
         match port.action {
             Action::OffPath => {}
-            // Not a matter of redirecting or not: the platform wants it as it is.
-            Action::LeftAlone => {
-                answers.push(Answer::met(
-                    ID,
-                    subject,
-                    format!("left as it is: {}", port.reason),
-                ));
-            }
+            Action::LeftAlone => answers.push(left_alone(input, port)),
             Action::AlreadyClear | Action::NoCapability => {
                 answers.push(Answer::met(ID, subject, from()));
             }
@@ -69,6 +64,27 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
         });
     }
     answers
+}
+
+/// A port that redirects, and stays so because of the platform.
+fn left_alone(input: &Input, port: &PortDecision) -> Answer {
+    let subject = port.bdf.to_string();
+    let need = input.topology.needs_acs.get(&port.bdf).copied();
+    let said = |text: &str| format!("{text}: {}", port.reason);
+    match (need, port.ctl) {
+        (Some(Need::Virtualised), Some(ctl)) if ctl & acs::DT != 0 => Answer::met(
+            ID,
+            subject,
+            said("redirects, but translated requests go directly (DT)"),
+        ),
+        // Which bits are right depends on more than this port: for guests, DT on the one above the NIC.
+        (need, _) => Answer::unknown(
+            ID,
+            subject,
+            said("left as it is, and not judged"),
+            need.map_or("see the reason", Need::fix),
+        ),
+    }
 }
 
 /// What helps where a port redirects.

@@ -59,7 +59,8 @@ impl Need {
     pub const fn fix(self) -> &'static str {
         match self {
             Self::DataDirect | Self::NvidiaCpu => {
-                "compare with `rdma_topo check` of rdma-core, which knows the bits that each port needs here"
+                "compare with `rdma_topo check` of rdma-core, which knows the bits that each port needs here; once it is content, \
+                 `acs.scope = \"keep\"` says that they are right"
             }
             Self::Virtualised => {
                 "for guests, set ACS Direct Translated P2P on the port above the NIC (`rdma_topo check` of rdma-core shows which \
