@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::ast::{Ast, Block, Part, Slice};
+use super::ast::{Ast, Block, Part};
 use super::body::is_linux;
 use super::env::{is_special, number};
 use super::machine::{Code, Frame, Machine, Ran};
@@ -21,15 +21,11 @@ const INVALID_COMMAND: i32 = 17;
 const BAD_ARGUMENT: i32 = 18;
 
 impl Machine<'_> {
-    pub(super) fn command(&mut self, ast: &Arc<Ast>, words: Slice, block: Option<Block>) {
+    pub(super) fn command(&mut self, ast: &Arc<Ast>, at: u32, block: Option<Block>) {
         let own = self.own.as_ref().is_some_and(|own| Arc::ptr_eq(own, ast));
-        let first = ast.words(words).first().filter(|_| own);
-        self.at = first.map(|word| Setter::Script(word.span.start));
-        let traced = self.record
-            && first.is_some_and(
-                |word| matches!(ast.parts(word), [Part::Text(name)] if is_linux(ast.text(*name))),
-            );
-        let expanded = self.expand(ast, words, traced);
+        self.at = own.then_some(Setter::Script(at));
+        let traced = self.record && own && names_linux(ast, at);
+        let expanded = self.expand(ast, at, traced);
         let (mut argv, origins, mut trace) = (expanded.args, expanded.origins, expanded.trace);
         if argv.is_empty() {
             // With nothing but a block GRUB would look for a command named by it.
@@ -51,7 +47,7 @@ impl Machine<'_> {
             let ast = Arc::clone(ast);
             self.ran.push(Ran {
                 argv: argv.clone(),
-                words,
+                at,
                 ast,
                 origins,
                 trace,
@@ -253,7 +249,7 @@ impl Machine<'_> {
             Some(ast) => {
                 self.frames.push(Frame::Eval { invert });
                 let code = Code {
-                    list: ast.root,
+                    list: ast.root(),
                     ast,
                 };
                 self.frames.push(Frame::List {
@@ -265,6 +261,12 @@ impl Machine<'_> {
             None => self.finish(INVALID_COMMAND, invert),
         }
     }
+}
+
+/// True if the command at this place is called `linux`, in plain text.
+fn names_linux(ast: &Ast, at: u32) -> bool {
+    let name = ast.words(at).next().and_then(|word| ast.only_part(word));
+    matches!(name, Some(Part::Text(name)) if is_linux(ast.text(name)))
 }
 
 fn whole_number(text: &[u8]) -> Option<u64> {

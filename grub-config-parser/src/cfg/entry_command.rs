@@ -115,7 +115,7 @@ impl Machine<'_> {
 fn parsed(text: &[u8]) -> Option<Code> {
     let ast = super::script::parse_text(text.to_vec())?;
     Some(Code {
-        list: ast.root,
+        list: ast.root(),
         ast,
     })
 }

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::ast::{Ast, Part, Slice};
+use super::ast::{Ast, Part};
 use super::env::{is_special, number};
 use super::lex::{is_name_char, is_name_start};
 use super::machine::Machine;
@@ -82,18 +82,16 @@ impl Argv {
 }
 
 impl Machine<'_> {
-    /// Expands words; with `traced` it also says where each argument's bytes come from.
-    pub(super) fn expand(&mut self, ast: &Arc<Ast>, words: Slice, traced: bool) -> Expanded {
+    /// Expands the words from a place on; with `traced` it also says where each argument's bytes come from.
+    pub(super) fn expand(&mut self, ast: &Arc<Ast>, at: u32, traced: bool) -> Expanded {
         let mut argv = Argv {
             trace: traced.then(Trace::default),
             ..Argv::default()
         };
-        for (index, word) in ast.words(words).iter().enumerate() {
+        for (index, word) in ast.words(at).enumerate() {
             argv.word = index;
             argv.next();
-            for part in ast.parts(word) {
-                self.expand_part(ast, *part, &mut argv);
-            }
+            ast.parts(word, |part| self.expand_part(ast, part, &mut argv));
         }
         // GRUB stops at the first one that never began; only the last one can be so.
         let args: Vec<Vec<u8>> = core::mem::take(&mut argv.args)

@@ -106,6 +106,11 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    /// Goes to a place where a token begins.
+    pub(super) fn seek(&mut self, at: usize) {
+        self.at = at;
+    }
+
     pub(super) fn position(&self) -> usize {
         self.at
     }

@@ -38,8 +38,8 @@ pub(super) struct RawEntry {
 #[derive(Debug, Clone)]
 pub(super) struct Ran {
     pub(super) argv: Vec<Vec<u8>>,
-    /// The words of the command, as written, and the tree that they are in.
-    pub(super) words: Slice,
+    /// Where the command's words begin, and the tree that they are in.
+    pub(super) at: u32,
     pub(super) ast: Arc<Ast>,
     /// For each of `argv` the word that it began in; empty where `!` stands before the command.
     pub(super) origins: Vec<usize>,
@@ -59,11 +59,11 @@ pub(super) struct Files<'a> {
 pub(super) enum Frame {
     /// `script`: GRUB runs a script's lines one by one, and `return` only ends the line.
     List { code: Code, next: u32, script: bool },
+    /// `clause` is the condition that has run; `end` is behind the last clause.
     If {
         ast: Arc<Ast>,
-        branches: Slice,
-        next: u32,
-        otherwise: Slice,
+        clause: u32,
+        end: u32,
     },
     For {
         ast: Arc<Ast>,
@@ -217,14 +217,7 @@ impl<'a> Machine<'a> {
     fn step(&mut self, frame: Frame) {
         match frame {
             Frame::List { code, next, script } => self.step_list(code, next, script),
-            Frame::If {
-                ast,
-                branches,
-                next,
-                otherwise,
-            } => {
-                self.step_if(&ast, branches, next, otherwise);
-            }
+            Frame::If { ast, clause, end } => self.step_if(&ast, clause, end),
             Frame::For {
                 ast,
                 name,
@@ -277,23 +270,21 @@ impl<'a> Machine<'a> {
         let returning = next > code.list.start && self.returning;
         if returning && script {
             // The rest of the line is gone.
-            while let Some(index) = code.ast.lists.get(next as usize)
-                && next < code.list.end
-                && code.ast.node(*index).is_some_and(|node| !node.new_line)
+            while next < code.list.end
+                && code.ast.node(next).is_some_and(|node| !node.new_line)
             {
-                next += 1;
+                next = code.ast.after(next);
             }
         }
         let over = next >= code.list.end || self.breaks > 0 || returning && !script;
-        let index = code.ast.lists.get(next as usize).copied().filter(|_| !over);
-        let Some(index) = index else {
+        if over {
             self.depth = self.depth.saturating_sub(1);
             return;
-        };
+        }
         let ast = Arc::clone(&code.ast);
         self.frames.push(Frame::List {
             code,
-            next: next + 1,
+            next: ast.after(next),
             script,
         });
         if !self.deeper() {
@@ -301,31 +292,31 @@ impl<'a> Machine<'a> {
             return;
         }
         self.frames.push(Frame::Leave);
-        if let Some(node) = ast.node(index) {
-            self.start(&ast, node.kind);
-        }
+        self.start(ast, next);
     }
 
-    fn start(&mut self, ast: &Arc<Ast>, kind: Kind) {
-        let ast = Arc::clone(ast);
-        match kind {
-            Kind::Command { words, block } => self.command(&ast, words, block),
-            Kind::If {
-                branches,
-                otherwise,
-            } => {
-                let first = ast.branches.get(branches.start as usize).map(|pair| pair.0);
-                let next = branches.start;
+    fn start(&mut self, ast: Arc<Ast>, index: u32) {
+        let Some(node) = ast.node(index).copied() else {
+            return;
+        };
+        let first = index + 1;
+        match node.kind {
+            Kind::Command | Kind::Block => {
+                let block = ast.block(index);
+                self.command(&ast, node.at, block);
+            }
+            Kind::If => {
                 self.frames.push(Frame::If {
                     ast: Arc::clone(&ast),
-                    branches,
-                    next,
-                    otherwise,
+                    clause: first,
+                    end: node.link,
                 });
-                self.push_condition(&ast, first.unwrap_or_default());
+                self.push_condition(&ast, ast.clause(first));
             }
-            Kind::For { name, words, body } => {
+            Kind::For => {
+                let (name, words) = ast.for_head(node.at);
                 let values = self.expand(&ast, words, false).args;
+                let body = ast.inside(index, first);
                 self.loops += 1;
                 self.status = 0;
                 self.frames.push(Frame::For {
@@ -336,57 +327,59 @@ impl<'a> Machine<'a> {
                     next: 0,
                 });
             }
-            Kind::While {
-                condition,
-                body,
-                until,
-            } => {
+            Kind::While | Kind::Until => {
                 self.loops += 1;
+                let condition = ast.clause(first);
+                let body = ast.inside(index, condition.end);
                 let list = Arc::clone(&ast);
                 self.frames.push(Frame::While {
                     ast,
                     condition,
                     body,
-                    until,
+                    until: node.kind == Kind::Until,
                     in_body: false,
                 });
                 self.push_list(&list, condition);
             }
-            Kind::Function { name, body } => {
+            Kind::Function => {
+                let name = ast.words(node.at).next().unwrap_or_default();
                 let code = Code {
                     ast: Arc::clone(&ast),
-                    list: body,
+                    list: ast.inside(index, first),
                 };
                 self.functions.insert(ast.text(name).to_vec(), code);
             }
+            Kind::Text | Kind::Clause | Kind::Else => {}
         }
     }
 
-    fn step_if(&mut self, ast: &Arc<Ast>, branches: Slice, next: u32, otherwise: Slice) {
+    fn step_if(&mut self, ast: &Arc<Ast>, clause: u32, end: u32) {
         if self.returning {
             return;
         }
+        let body = ast.after(clause);
         if self.status == 0 {
-            let body = ast.branches.get(next as usize).map(|pair| pair.1);
-            self.push_list(ast, body.unwrap_or_default());
+            self.push_list(ast, ast.clause(body));
             return;
         }
-        let next = next + 1;
-        if next < branches.end
-            && let Some((condition, _)) = ast.branches.get(next as usize)
-        {
-            self.frames.push(Frame::If {
-                ast: Arc::clone(ast),
-                branches,
-                next,
-                otherwise,
-            });
-            self.push_list(ast, *condition);
-        } else {
-            self.status = 0;
-            if !otherwise.is_empty() {
-                self.push_list(ast, otherwise);
+        let next = ast.after(body);
+        match ast.node(next).filter(|_| next < end).map(|node| node.kind) {
+            Some(Kind::Clause) => {
+                self.frames.push(Frame::If {
+                    ast: Arc::clone(ast),
+                    clause: next,
+                    end,
+                });
+                self.push_list(ast, ast.clause(next));
             }
+            Some(_) => {
+                self.status = 0;
+                let otherwise = ast.clause(next);
+                if !otherwise.is_empty() {
+                    self.push_list(ast, otherwise);
+                }
+            }
+            None => self.status = 0,
         }
     }
 

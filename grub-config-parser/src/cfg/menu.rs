@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::ast::{Slice, offset};
 use super::body::{Command, LinuxLine, RootSearch, is_initrd, is_linux, loader_quote};
 use super::env::Env;
 use super::machine::{Code, Files, Machine, Ran, RawEntry};
@@ -164,7 +165,7 @@ impl Script {
         machine.own = Some(self.ast.clone());
         machine.run(Code {
             ast: self.ast.clone(),
-            list: self.ast.root,
+            list: self.ast.root(),
         });
         let mut menu = Menu {
             superusers: machine.env.text("superusers"),
@@ -190,13 +191,13 @@ impl Script {
 
     fn scan(&self, menu: &mut Menu) {
         for words in self.commands() {
-            match words.as_slice() {
-                [b"source" | b"." | b"configfile", file, ..] => {
+            match words {
+                (b"source" | b"." | b"configfile", Some(file)) => {
                     menu.sources
                         .push(String::from_utf8_lossy(file).into_owned());
                 }
-                [b"load_env", ..] => menu.loads_env = true,
-                [b"blscfg", ..] => menu.uses_blscfg = true,
+                (b"load_env", _) => menu.loads_env = true,
+                (b"blscfg", _) => menu.uses_blscfg = true,
                 _ => {}
             }
         }
@@ -207,7 +208,7 @@ impl Script {
         machine: &mut Machine<'_>,
         menu: &mut Menu,
         ids_first: bool,
-        lines: &Lines,
+        lines: &Lines<'_>,
         places: &Places<'_>,
     ) {
         let depth = machine.depth;
@@ -289,7 +290,7 @@ impl Script {
         title: String,
         ran: &[Ran],
         submenu_path: Vec<String>,
-        (lines, places): (&Lines, &Places<'_>),
+        (lines, places): (&Lines<'_>, &Places<'_>),
     ) -> Entry {
         let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
         let called = |ran: &Ran, wanted: fn(&[u8]) -> bool| {
@@ -329,11 +330,8 @@ impl Script {
         if !own(&ran.ast) || !own(&raw.body.as_ref()?.ast) {
             return None;
         }
-        let words = self.ast.words(ran.words);
-        let (start, end) = (
-            words.first()?.span.start as usize,
-            words.last()?.span.end as usize,
-        );
+        let words: Vec<Slice> = self.ast.words(ran.at).collect();
+        let (start, end) = (ran.at as usize, words.last()?.end as usize);
         let block = raw.span?.range();
         if start < block.start || end > block.end {
             return None;
@@ -349,12 +347,12 @@ impl Script {
         {
             return None;
         }
-        let kernel = words.get(kernel_word)?.span.end as usize;
+        let kernel = words.get(kernel_word)?.end as usize;
         let offset = |at: usize| self.original_offset(at);
         // The end is the byte behind the last one that belongs to it.
         let behind = |at: usize| at.checked_sub(1).map_or(0, |last| offset(last) + 1);
         let span = match words.get(kernel_word + 1) {
-            Some(first) => offset(first.span.start as usize)..behind(end),
+            Some(first) => offset(first.start as usize)..behind(end),
             None => behind(kernel)..behind(kernel),
         };
         Some(LinuxLine {
@@ -375,22 +373,38 @@ fn enter(inner: &mut Env, outer: &Env, id: &[u8]) {
 }
 
 /// Where lines begin.
-struct Lines {
-    newlines: Vec<usize>,
+struct Lines<'a> {
+    source: &'a [u8],
+    /// How many newlines are before each block of the source.
+    before: Vec<u32>,
 }
 
-impl Lines {
-    fn new(source: &[u8]) -> Self {
-        let newlines = source
-            .iter()
-            .enumerate()
-            .filter(|(_, byte)| **byte == b'\n');
+/// So far apart are the places at which newlines have been counted.
+const LINES_BLOCK: usize = 1024;
+
+fn newlines(text: &[u8]) -> usize {
+    text.iter().filter(|byte| **byte == b'\n').count()
+}
+
+impl<'a> Lines<'a> {
+    fn new(source: &'a [u8]) -> Self {
+        let mut count = 0;
+        let blocks = source.chunks(LINES_BLOCK).map(|block| {
+            let before = count;
+            count += offset(newlines(block));
+            before
+        });
         Self {
-            newlines: newlines.map(|(at, _)| at).collect(),
+            before: blocks.collect(),
+            source,
         }
     }
 
+    /// The line, from 1, of a place.
     fn line(&self, at: usize) -> usize {
-        1 + self.newlines.partition_point(|newline| *newline < at)
+        let block = (at / LINES_BLOCK).min(self.before.len().saturating_sub(1));
+        let before = self.before.get(block).copied().unwrap_or_default() as usize;
+        let rest = self.source.get(block * LINES_BLOCK..at.min(self.source.len()));
+        1 + before + newlines(rest.unwrap_or_default())
     }
 }

@@ -31,6 +31,7 @@ mod parse;
 mod script;
 mod select;
 mod single;
+mod table;
 mod test_command;
 mod traced;
 mod word;

@@ -34,7 +34,7 @@ pub(crate) fn linux_args(
     machine.record = true;
     machine.own = Some(ast.clone());
     machine.run(Code {
-        list: ast.root,
+        list: ast.root(),
         ast: ast.clone(),
     });
     let linux = machine

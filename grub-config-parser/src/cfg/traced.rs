@@ -139,10 +139,9 @@ impl Places<'_> {
             },
             Mark::Unknown => Came::Unknown,
         });
-        let first = self.own.words(ran.words).first();
         let args = ran.argv.iter().zip(&trace.args).skip(skip);
         LineTrace {
-            line: first.map(|word| self.line_at(word.span.start)),
+            line: Some(self.line_at(ran.at)),
             came: came.collect(),
             runs: quoted(args),
         }
