@@ -42,6 +42,11 @@ impl Snippet {
         &self.name
     }
 
+    /// How many bytes the file has.
+    pub(crate) fn size(&self) -> usize {
+        self.source.len()
+    }
+
     /// The file as it was given.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.source.clone()

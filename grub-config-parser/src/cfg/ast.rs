@@ -85,6 +85,9 @@ pub(super) struct Node {
     pub(super) new_line: bool,
 }
 
+/// What a tree takes that is empty.
+const TREE: usize = 256;
+
 #[derive(Debug, Default)]
 pub(super) struct Ast {
     pub(super) source: Vec<u8>,
@@ -148,19 +151,11 @@ impl Ast {
         let mut lexer = Lexer::new(&self.source);
         lexer.seek(at as usize);
         core::iter::from_fn(move || {
-            loop {
-                let token = lexer.next_token()?;
-                match token.kind {
-                    TokenKind::Blank | TokenKind::Comment => {}
-                    TokenKind::Name | TokenKind::Word => {
-                        return Some(Slice {
-                            start: offset(token.span.start),
-                            end: offset(token.span.end),
-                        });
-                    }
-                    _ => return None,
-                }
-            }
+            let token = lexer.next_solid()?;
+            matches!(token.kind, TokenKind::Name | TokenKind::Word).then(|| Slice {
+                start: offset(token.span.start),
+                end: offset(token.span.end),
+            })
         })
     }
 
@@ -189,7 +184,7 @@ impl Ast {
 
     /// About how many bytes the tree takes.
     pub(super) fn bytes(&self) -> usize {
-        self.source.len() + self.nodes.bytes()
+        TREE + self.source.len() + self.nodes.bytes()
     }
 }
 

@@ -20,6 +20,9 @@ const INVALID_COMMAND: i32 = 17;
 /// `GRUB_ERR_BAD_ARGUMENT`
 const BAD_ARGUMENT: i32 = 18;
 
+/// What a variable that `save_env` has written takes besides its name and value.
+const SAVED: usize = 120;
+
 impl Machine<'_> {
     pub(super) fn command(&mut self, ast: &Arc<Ast>, at: u32, block: Option<Block>) {
         let own = self.own.as_ref().is_some_and(|own| Arc::ptr_eq(own, ast));
@@ -43,15 +46,16 @@ impl Machine<'_> {
             }
         }
         if self.record {
-            let origins = if invert { Vec::new() } else { origins };
-            let ast = Arc::clone(ast);
-            self.ran.push(Ran {
+            let ran = Ran {
                 argv: argv.clone(),
                 at,
-                ast,
-                origins,
+                ast: Arc::clone(ast),
+                origins: if invert { Vec::new() } else { origins },
                 trace,
-            });
+            };
+            if self.hold(ran.bytes()) {
+                self.ran.push(ran);
+            }
         }
         let name = argv.remove(0);
         self.dispatch(ast, &name, argv, block, invert);
@@ -186,8 +190,10 @@ impl Machine<'_> {
         let (names, ours) = self.env_args(argv);
         if self.files.keep_saved && ours && self.files.env.is_some() {
             for name in names {
-                self.saved
-                    .insert(name.to_vec(), self.env.get(name).map(<[u8]>::to_vec));
+                let value = self.env.get(name).map(<[u8]>::to_vec);
+                if self.hold(SAVED + name.len() + value.as_ref().map_or(0, Vec::len)) {
+                    self.saved.insert(name.to_vec(), value);
+                }
             }
         }
         0
@@ -247,6 +253,8 @@ impl Machine<'_> {
         self.burn(source.len() * 16);
         match super::script::parse_text(source) {
             Some(ast) => {
+                // An entry's body may keep it.
+                self.hold(ast.bytes());
                 self.frames.push(Frame::Eval { invert });
                 let code = Code {
                     list: ast.root(),

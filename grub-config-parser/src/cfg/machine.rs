@@ -1,11 +1,13 @@
 //! Running a script: GRUB's `script/execute.c` without recursion and with an end.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::ast::{Ast, Kind, Slice};
 use super::env::Env;
+use super::room::{Incomplete, Room, texts};
 use super::traced::{Setter, Trace};
 
 /// A list of commands in the tree it belongs to.
@@ -47,6 +49,24 @@ pub(super) struct Ran {
     pub(super) trace: Option<Trace>,
 }
 
+impl Ran {
+    /// About what it takes, in a list that grows.
+    pub(super) fn bytes(&self) -> usize {
+        let trace = self.trace.as_ref().map_or(0, super::traced::Trace::bytes);
+        let origins = self.origins.capacity() * size_of::<usize>();
+        3 * size_of::<Self>() + 2 * texts(&self.argv) + origins + trace
+    }
+}
+
+impl RawEntry {
+    /// About what it takes and the menu's entry that is made of it, without the commands of its body.
+    fn bytes(&self) -> usize {
+        let id = self.title.len() + self.id.len() + self.users.as_ref().map_or(0, Vec::len);
+        let list = 3 * size_of::<Box<Self>>();
+        size_of::<Self>() + list + 2 * id + 3 * texts(&self.classes) + texts(&self.args)
+    }
+}
+
 pub(super) struct Files<'a> {
     /// What `load_env` finds.
     pub(super) env: Option<&'a BTreeMap<alloc::string::String, alloc::string::String>>,
@@ -71,6 +91,8 @@ pub(super) enum Frame {
         body: Slice,
         values: Vec<Vec<u8>>,
         next: usize,
+        /// What the values take.
+        cost: usize,
     },
     While {
         ast: Arc<Ast>,
@@ -83,6 +105,8 @@ pub(super) enum Frame {
         scope: Option<Vec<Vec<u8>>>,
         loops: u64,
         invert: bool,
+        /// What the arguments take.
+        cost: usize,
     },
     /// A list run by `eval`.
     Eval { invert: bool },
@@ -91,8 +115,11 @@ pub(super) enum Frame {
 }
 
 /// How much running a script and its entries may do: one unit a command, one for 16 bytes that are
-/// made or copied. This also bounds memory.
+/// made or copied.
 const FUEL: u64 = 8_000_000;
+
+/// What a function takes besides its name.
+const FUNCTION: usize = 120;
 
 /// `MAX_RECURSION_DEPTH`: how deep commands, lists and calls may nest when they run.
 const DEPTH: usize = 64;
@@ -106,11 +133,14 @@ pub(super) struct Machine<'a> {
     pub(super) saved: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     pub(super) functions: BTreeMap<Vec<u8>, Code>,
     pub(super) scope: Option<Vec<Vec<u8>>>,
-    pub(super) menu: Vec<RawEntry>,
+    pub(super) menu: Vec<Box<RawEntry>>,
     /// The commands run, where `record` is on.
     pub(super) ran: Vec<Ran>,
     pub(super) record: bool,
-    pub(super) fuel: u64,
+    fuel: u64,
+    pub(super) room: Room,
+    /// Why the run was stopped, if it was.
+    pub(super) incomplete: Option<Incomplete>,
     pub(super) frames: Vec<Frame>,
     /// Levels in use. As in GRUB, each refusal of a deeper one loses one for ever.
     pub(super) depth: usize,
@@ -131,7 +161,7 @@ pub(super) struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    pub(super) fn new(files: &'a Files<'a>) -> Self {
+    pub(super) fn new(files: &'a Files<'a>, room: Room) -> Self {
         Self {
             files,
             env: Env::default(),
@@ -142,6 +172,8 @@ impl<'a> Machine<'a> {
             ran: Vec::new(),
             record: false,
             fuel: FUEL,
+            room,
+            incomplete: None,
             frames: Vec::new(),
             depth: 0,
             status: 0,
@@ -156,10 +188,37 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Uses fuel; false once the run has to stop.
     pub(super) fn burn(&mut self, bytes: usize) -> bool {
         let cost = 1 + bytes as u64 / 16;
         self.fuel = self.fuel.saturating_sub(cost);
+        if self.fuel == 0 {
+            self.incomplete.get_or_insert(Incomplete::Endless);
+        } else if self.env.bytes() > self.room.left() {
+            self.stop(Incomplete::TooLarge);
+        }
         self.fuel > 0
+    }
+
+    pub(super) fn stop(&mut self, why: Incomplete) {
+        self.fuel = 0;
+        self.incomplete.get_or_insert(why);
+    }
+
+    /// Adds an entry to the menu.
+    pub(super) fn add_entry(&mut self, entry: RawEntry) {
+        if self.hold(entry.bytes()) {
+            self.menu.push(Box::new(entry));
+        }
+    }
+
+    /// Counts memory that is kept; false where the run has to stop for it.
+    pub(super) fn hold(&mut self, bytes: usize) -> bool {
+        let fits = self.room.take(bytes);
+        if !fits {
+            self.stop(Incomplete::TooLarge);
+        }
+        fits
     }
 
     /// Runs a script to its end, or until the fuel is gone.
@@ -224,8 +283,9 @@ impl<'a> Machine<'a> {
                 body,
                 values,
                 next,
+                cost,
             } => {
-                self.step_for(ast, name, body, values, next);
+                self.step_for(ast, name, body, (values, cost), next);
             }
             Frame::While {
                 ast,
@@ -240,7 +300,9 @@ impl<'a> Machine<'a> {
                 scope,
                 loops,
                 invert,
+                cost,
             } => {
+                self.room.give_back(cost);
                 self.returning = false;
                 self.loops = loops;
                 self.scope = scope;
@@ -270,9 +332,7 @@ impl<'a> Machine<'a> {
         let returning = next > code.list.start && self.returning;
         if returning && script {
             // The rest of the line is gone.
-            while next < code.list.end
-                && code.ast.node(next).is_some_and(|node| !node.new_line)
-            {
+            while next < code.list.end && code.ast.node(next).is_some_and(|node| !node.new_line) {
                 next = code.ast.after(next);
             }
         }
@@ -316,6 +376,8 @@ impl<'a> Machine<'a> {
             Kind::For => {
                 let (name, words) = ast.for_head(node.at);
                 let values = self.expand(&ast, words, false).args;
+                let cost = texts(&values);
+                self.hold(cost);
                 let body = ast.inside(index, first);
                 self.loops += 1;
                 self.status = 0;
@@ -325,6 +387,7 @@ impl<'a> Machine<'a> {
                     body,
                     values,
                     next: 0,
+                    cost,
                 });
             }
             Kind::While | Kind::Until => {
@@ -347,7 +410,10 @@ impl<'a> Machine<'a> {
                     ast: Arc::clone(&ast),
                     list: ast.inside(index, first),
                 };
-                self.functions.insert(ast.text(name).to_vec(), code);
+                let name = ast.text(name).to_vec();
+                if self.functions.contains_key(&name) || self.hold(FUNCTION + name.len()) {
+                    self.functions.insert(name, code);
+                }
             }
             Kind::Text | Kind::Clause | Kind::Else => {}
         }
@@ -388,14 +454,12 @@ impl<'a> Machine<'a> {
         ast: Arc<Ast>,
         name: Slice,
         body: Slice,
-        values: Vec<Vec<u8>>,
+        (values, cost): (Vec<Vec<u8>>, usize),
         next: usize,
     ) {
-        if next > 0 && self.returning {
-            self.end_loop();
-            return;
-        }
-        let Some(value) = values.get(next) else {
+        let value = values.get(next).filter(|_| next == 0 || !self.returning);
+        let Some(value) = value else {
+            self.room.give_back(cost);
             self.end_loop();
             return;
         };
@@ -411,9 +475,11 @@ impl<'a> Machine<'a> {
                 body,
                 values,
                 next: next + 1,
+                cost,
             });
             self.push_list(&list, body);
         } else {
+            self.room.give_back(cost);
             self.end_loop();
         }
     }
@@ -457,11 +523,14 @@ impl<'a> Machine<'a> {
 
     /// Calls a function.
     pub(super) fn call(&mut self, code: Code, args: Vec<Vec<u8>>, invert: bool) {
+        let cost = texts(&args);
+        self.hold(cost);
         let scope = self.scope.replace(args);
         self.frames.push(Frame::Call {
             scope,
             loops: self.loops,
             invert,
+            cost,
         });
         self.loops = 0;
         self.frames.push(Frame::List {

@@ -59,15 +59,7 @@ pub(super) fn parse(source: &[u8]) -> Result<Parsed, SyntaxError> {
 impl<'a> Parser<'a> {
     fn peek(&mut self) -> Option<&Token> {
         if self.peeked.is_none() {
-            self.peeked = loop {
-                match self.lexer.next_token() {
-                    Some(Token {
-                        kind: TokenKind::Blank | TokenKind::Comment,
-                        ..
-                    }) => {}
-                    other => break other,
-                }
-            };
+            self.peeked = self.lexer.next_solid();
         }
         self.peeked.as_ref()
     }
@@ -258,16 +250,15 @@ impl<'a> Parser<'a> {
     /// Counts words up to something that is none. Reserved words count here.
     fn word_list(&mut self) -> Result<usize, SyntaxError> {
         let mut words = 0;
-        while let Some(kind @ (TokenKind::Name | TokenKind::Word)) = self.peek_kind() {
-            let Some(token) = self.next() else { break };
-            let text = self.text(&token);
-            // Only a `$` in double quotes can be wrong.
-            if kind == TokenKind::Word
-                && text.contains(&b'$')
+        while let Some(TokenKind::Name | TokenKind::Word) = self.peek_kind() {
+            // Only such a one can be wrong.
+            if core::mem::take(&mut self.lexer.quoted_dollar)
+                && let Some(token) = &self.peeked
                 && split_word(self.source, token.span.clone(), |_| {}).is_none()
             {
-                return Err(self.error(Some(&token), "a lone `$`; write `\\$`"));
+                return Err(self.error(self.peeked.as_ref(), "a lone `$`; write `\\$`"));
             }
+            self.peeked = None;
             words += 1;
         }
         Ok(words)

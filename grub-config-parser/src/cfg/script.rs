@@ -75,7 +75,9 @@ impl Script {
 
     /// The place in the original of a place in the tree's source.
     pub(super) fn original_offset(&self, at: usize) -> usize {
-        let cuts = self.cuts.partition_point(|(place, _)| *place as usize <= at);
+        let cuts = self
+            .cuts
+            .partition_point(|(place, _)| *place as usize <= at);
         let cut = cuts.checked_sub(1).and_then(|index| self.cuts.get(index));
         at + cut.map_or(0, |(_, bytes)| *bytes as usize)
     }

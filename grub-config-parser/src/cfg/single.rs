@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::body::is_linux;
 use super::machine::{Code, Files, Machine};
+use super::room::Room;
 use super::script::parse_text;
 use super::traced::{LineTrace, Places};
 
@@ -26,7 +27,8 @@ pub(crate) fn linux_args(
         keep_saved: false,
         bls: None,
     };
-    let mut machine = Machine::new(&files);
+    let input = source.len() + env.values().map(String::len).sum::<usize>();
+    let mut machine = Machine::new(&files, Room::new(input, ast.bytes()));
     for (name, value) in env {
         machine.env.set(name.as_bytes(), value.as_bytes(), None);
     }

@@ -55,6 +55,11 @@ impl CommandLine {
         &self.args
     }
 
+    /// How many bytes its arguments take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.args.iter().map(Arg::bytes).sum()
+    }
+
     /// The arguments that the kernel itself reads: those before `--`.
     pub fn kernel_args(&self) -> &[Arg] {
         self.args.get(..self.kernel_end()).unwrap_or(&self.args)
