@@ -7,8 +7,9 @@ use alloc::vec::Vec;
 
 use super::ast::{Ast, Kind, Slice};
 use super::env::Env;
-use super::room::{Incomplete, Room, texts};
+use super::room::{Incomplete, texts};
 use super::traced::{Setter, Trace};
+use crate::room::Room;
 
 /// A list of commands in the tree it belongs to.
 #[derive(Debug, Clone)]

@@ -7,16 +7,18 @@ use alloc::sync::Arc;
 use alloc::vec::{self, Vec};
 use core::iter::Enumerate;
 
-use super::ast::{Slice, offset};
+use super::ast::Slice;
 use super::body::{Command, LinuxLine, is_initrd, is_linux, loader_quote};
 use super::env::Env;
 use super::machine::{Code, Files, Machine, Ran, RawEntry};
-use super::room::{Incomplete, Room};
+use super::room::Incomplete;
 use super::script::Script;
 use super::select::{chosen, default_index, rest_of_default};
 use super::traced::{LineTrace, Places, Setting};
 use crate::bls::{Order, Snippet};
 use crate::cmdline::CommandLine;
+use crate::lines::Lines;
+use crate::room::Room;
 
 /// What GRUB would find when it runs the script.
 #[derive(Debug, Clone, Default)]
@@ -453,44 +455,5 @@ fn enter(inner: &mut Env, outer: &Env, id: &[u8]) {
     match outer.get(b"default").and_then(rest_of_default) {
         Some(rest) => inner.set(b"default", rest, None),
         None => inner.unset(b"default"),
-    }
-}
-
-/// Where lines begin.
-struct Lines<'a> {
-    source: &'a [u8],
-    /// How many newlines are before each block of the source.
-    before: Vec<u32>,
-}
-
-/// So far apart are the places at which newlines have been counted.
-const LINES_BLOCK: usize = 1024;
-
-fn newlines(text: &[u8]) -> usize {
-    text.iter().filter(|byte| **byte == b'\n').count()
-}
-
-impl<'a> Lines<'a> {
-    fn new(source: &'a [u8]) -> Self {
-        let mut count = 0;
-        let blocks = source.chunks(LINES_BLOCK).map(|block| {
-            let before = count;
-            count += offset(newlines(block));
-            before
-        });
-        Self {
-            before: blocks.collect(),
-            source,
-        }
-    }
-
-    /// The line, from 1, of a place.
-    fn line(&self, at: usize) -> usize {
-        let block = (at / LINES_BLOCK).min(self.before.len().saturating_sub(1));
-        let before = self.before.get(block).copied().unwrap_or_default() as usize;
-        let rest = self
-            .source
-            .get(block * LINES_BLOCK..at.min(self.source.len()));
-        1 + before + newlines(rest.unwrap_or_default())
     }
 }

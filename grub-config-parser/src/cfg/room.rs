@@ -29,41 +29,6 @@ impl fmt::Display for Incomplete {
 
 impl core::error::Error for Incomplete {}
 
-/// What is left for small scripts.
-const LEAST: usize = 1 << 20;
-
-/// Memory in use, as far as it is counted, and how much there may be.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
-    held: usize,
-    most: usize,
-}
-
-impl Room {
-    /// For a run on so many bytes of input, of which `taken` bytes of memory are in use already.
-    pub(super) fn new(input: usize, taken: usize) -> Self {
-        Self {
-            held: taken,
-            // The rest is for what is not counted.
-            most: (input / 2 * 19).max(LEAST),
-        }
-    }
-
-    /// Counts memory; false if there is not so much. It counts as taken either way.
-    pub(super) fn take(&mut self, bytes: usize) -> bool {
-        self.held = self.held.saturating_add(bytes);
-        self.held <= self.most
-    }
-
-    pub(super) fn give_back(&mut self, bytes: usize) {
-        self.held = self.held.saturating_sub(bytes);
-    }
-
-    pub(super) fn left(&self) -> usize {
-        self.most.saturating_sub(self.held)
-    }
-}
-
 /// About what a list of texts takes.
 pub(super) fn texts(texts: &[alloc::vec::Vec<u8>]) -> usize {
     let each = texts.iter().map(|text| size_of_val(text) + text.capacity());

@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 
 use super::body::is_linux;
 use super::machine::{Code, Files, Machine};
-use super::room::Room;
 use super::script::parse_text;
 use super::traced::{LineTrace, Places};
+use crate::room::Room;
 
 /// Runs a script as an entry's body and gives the arguments of its last `linux` command, less the
 /// kernel's path, and where they come from. Nothing from a script that does not parse: GRUB boots

@@ -285,5 +285,5 @@ fn arguments(
             generator: chain.generator,
         }
     };
-    arg_ranges(raw).into_iter().map(argument).collect()
+    arg_ranges(raw).map(argument).collect()
 }
