@@ -1,5 +1,10 @@
 //! How much memory reading takes, and that nesting ends in an error and not in the stack.
-#![allow(clippy::unwrap_used, reason = "tests panic")]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests panic, and tell what they have measured"
+)]
 
 use std::fmt::Write;
 
@@ -191,6 +196,9 @@ fn memory_and_nesting_are_bounded() {
     small.spawn(nesting).unwrap().join().unwrap();
 }
 
+/// A format, how it is read, and its densest texts.
+type Shape = (&'static str, fn(&[u8]), &'static [&'static str]);
+
 /// What there is of each other format, the input's size times ten being too much.
 fn other_formats(missed: &mut Vec<String>) {
     let defaults = |text: &[u8]| {
@@ -200,7 +208,7 @@ fn other_formats(missed: &mut Vec<String>) {
             doc: &doc,
         }]);
     };
-    let shapes: [(&str, fn(&[u8]), &[&str]); 4] = [
+    let shapes: [Shape; 4] = [
         ("defaults", defaults, SHELL),
         ("bls", |text| drop(Snippet::parse("a.conf", text)), ENTRY),
         (

@@ -37,6 +37,10 @@ pub(super) struct RawEntry {
     pub(super) bls: Option<usize>,
 }
 
+/// The entries of a menu. They are large, and a list that grows needs three times its size.
+#[allow(clippy::vec_box, reason = "the list itself stays small")]
+pub(super) type RawMenu = Vec<Box<RawEntry>>;
+
 /// A command that a body has run.
 #[derive(Debug, Clone)]
 pub(super) struct Ran {
@@ -134,7 +138,7 @@ pub(super) struct Machine<'a> {
     pub(super) saved: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     pub(super) functions: BTreeMap<Vec<u8>, Code>,
     pub(super) scope: Option<Vec<Vec<u8>>>,
-    pub(super) menu: Vec<Box<RawEntry>>,
+    pub(super) menu: RawMenu,
     /// The commands run, where `record` is on.
     pub(super) ran: Vec<Ran>,
     pub(super) record: bool,

@@ -10,7 +10,7 @@ use core::iter::Enumerate;
 use super::ast::Slice;
 use super::body::{Command, LinuxLine, is_initrd, is_linux, loader_quote};
 use super::env::Env;
-use super::machine::{Code, Files, Machine, Ran, RawEntry};
+use super::machine::{Code, Files, Machine, Ran, RawEntry, RawMenu};
 use super::room::Incomplete;
 use super::script::Script;
 use super::select::{chosen, default_index, rest_of_default};
@@ -303,7 +303,7 @@ impl Script {
             if on_way {
                 menu.default = Some(menu.entries.len());
             }
-            let entry = self.entry(*raw, &ran, path, (lines, places));
+            let entry = self.entry(&raw, &ran, path, (lines, places));
             machine.room.give_back(ran.iter().map(Ran::bytes).sum());
             drop(ran);
             if !machine.hold(entry.bytes()) || !make_room(machine, &mut menu.entries, 1) {
@@ -315,7 +315,7 @@ impl Script {
 
     fn entry(
         &self,
-        raw: RawEntry,
+        raw: &RawEntry,
         ran: &[Ran],
         submenu_path: Arc<[String]>,
         (lines, places): (&Lines<'_>, &Places<'_>),
@@ -344,7 +344,7 @@ impl Script {
             cmdline: CommandLine::parse(&line),
             raw: line,
             submenu_path,
-            linux_line: linux.and_then(|ran| self.linux_line(&raw, ran, lines)),
+            linux_line: linux.and_then(|ran| self.linux_line(raw, ran, lines)),
             trace: linux.map_or_else(LineTrace::default, |ran| places.line_trace(ran, 2)),
             commands: before.iter().map(Command::new).collect(),
             bls: raw.bls,
@@ -416,7 +416,7 @@ impl Entry {
 fn level(
     machine: &mut Machine<'_>,
     menu: &mut Menu,
-    entries: Vec<Box<RawEntry>>,
+    entries: RawMenu,
     path: Arc<[String]>,
     default: Option<usize>,
 ) -> Level {

@@ -85,10 +85,10 @@ impl Script {
     /// Every simple command in the script, whether it would run or not: its first two words as written.
     pub(super) fn commands(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
         let ast: &Ast = &self.ast;
-        let commands = ast.nodes.iter().filter_map(|node| {
-            matches!(node.kind, Kind::Command | Kind::Block).then(|| ast.words(node.at))
-        });
-        commands.filter_map(|mut words| {
+        let commands = ast.nodes.iter();
+        let commands = commands.filter(|node| matches!(node.kind, Kind::Command | Kind::Block));
+        commands.filter_map(|node| {
+            let mut words = ast.words(node.at);
             let first = words.next()?;
             Some((
                 word_text(ast, first),
