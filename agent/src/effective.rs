@@ -102,7 +102,8 @@ pub fn entries(boot: &Boot) -> Result<Vec<Entry>, String> {
     let failed = |e: cfg::SyntaxError| format!("{path}: line {}: {}", e.line, e.message);
     let script = Script::parse(bytes).map_err(failed)?;
     let context = boot.context();
-    let menu = script.menu(&context);
+    let menu = script.menu(&context).complete();
+    let menu = menu.map_err(|e| format!("{path}: {e}"))?;
     let env_path = boot.in_grub_dir("grubenv").unwrap_or_default();
     let block = boot
         .files

@@ -23,7 +23,9 @@ pub mod defaults;
 pub mod effective;
 pub mod grubenv;
 pub mod kernel_cmdline;
+mod lines;
 mod origin;
+mod room;
 mod trace;
 
 pub use origin::{Origin, Piece};

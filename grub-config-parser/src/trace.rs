@@ -27,6 +27,11 @@ impl Runs {
         self.runs.len()
     }
 
+    /// What its list takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.runs.capacity() * size_of::<(u32, u32)>()
+    }
+
     pub(crate) fn push(&mut self, bytes: usize, mark: u32) {
         if bytes == 0 || self.lost {
             return;

@@ -99,8 +99,8 @@ fn a_debian_menu_tells_all_that_a_trial_entry_needs() {
             "search --no-floppy --fs-uuid --set=root --hint-bios=hd0,gpt2 0a1b-2c3d",
         ]
     );
-    assert_eq!(entry.root_search.fs_uuid.as_deref(), Some("0a1b-2c3d"));
-    assert_eq!(entry.root_search.device.as_deref(), Some("hd0,gpt2"));
+    assert_eq!(entry.root_search().fs_uuid.as_deref(), Some("0a1b-2c3d"));
+    assert_eq!(entry.root_search().device.as_deref(), Some("hd0,gpt2"));
     let line = entry.linux_line.as_ref().unwrap();
     assert_eq!(
         DEBIAN
@@ -116,7 +116,7 @@ fn a_debian_menu_tells_all_that_a_trial_entry_needs() {
         "root=UUID=0a1b-2c3d ro  quiet \"a=b c\""
     );
     let recovery = &menu.entries[1];
-    assert_eq!(recovery.submenu_path, ["Advanced"]);
+    assert_eq!(*recovery.submenu_path, ["Advanced"]);
     assert_eq!(recovery.users.as_deref(), Some("a b"));
     assert_eq!(
         recovery.cmdline.last("single").map(Arg::raw),

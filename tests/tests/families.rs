@@ -591,3 +591,76 @@ fn tuneds_variable_in_the_defaults_is_no_stale_menu() {
     let kept = String::from_utf8(node.read("boot/grub/grub.cfg")).unwrap();
     assert!(kept.contains("$tuned_params"), "tuned still has its place");
 }
+
+#[test]
+fn what_a_trial_would_leave_out_or_cannot_be_kept_is_refused() {
+    let refused = |node: &Node| {
+        let plan = node.json(&["plan"], 9);
+        plan["refusals"][0]["id"].as_str().unwrap().to_owned()
+    };
+    // A device tree that the default entry loads.
+    let tree = node(Family::Debian);
+    edit(
+        &tree,
+        "boot/grub/grub.cfg",
+        "\tlinux\t",
+        "\tdevicetree\t/a.dtb\n\tlinux\t",
+    );
+    assert_eq!(refused(&tree), "boot.devicetree");
+    // A menu that would have to be replaced on FAT.
+    let fat = node(Family::Debian);
+    let mounts = "proc/1/mountinfo";
+    let text = String::from_utf8(fat.read(mounts)).unwrap();
+    let line = "99 1 8:9 / /boot rw - vfat /dev/sda9 rw\n";
+    fat.write(mounts, format!("{text}{line}").as_bytes());
+    assert_eq!(refused(&fat), "boot.menu-on-fat");
+}
+
+#[test]
+fn what_says_which_files_count_must_be_readable() {
+    // A directory where the program should be can be seen and not be read.
+    for (family, program) in [
+        (Family::Debian, "usr/sbin/grub-mkconfig"),
+        (Family::El9, "usr/sbin/grub2-mkconfig"),
+    ] {
+        let node = node(family);
+        let path = node.path().join(program);
+        if path.exists() {
+            std::fs::remove_file(&path).unwrap();
+        }
+        std::fs::create_dir_all(&path).unwrap();
+        let plan = node.json(&["plan"], 9);
+        assert_eq!(plan["refusals"][0]["id"], "boot.unreadable", "{plan:#}");
+        let message = plan["refusals"][0]["message"].as_str().unwrap();
+        assert!(message.contains(program), "{message}");
+    }
+}
+
+#[test]
+fn a_change_of_more_than_one_sector_of_grubenv_is_not_written_in_place() {
+    use std::os::unix::fs::MetadataExt;
+    let node = node(Family::El8);
+    let path = "boot/grub2/grubenv";
+    // kernelopts stands across the border of the sectors.
+    let text = String::from_utf8(node.read(path)).unwrap();
+    let start = text.find("kernelopts=").unwrap();
+    let end = start + text[start..].find('\n').unwrap();
+    let filler = format!("filler={}\n", "x".repeat(505 - end - 8));
+    let body = format!("{}{filler}{}", &text[..start], &text[start..]);
+    let body = body.trim_end_matches('#');
+    let before = format!("{body}{}", "#".repeat(1024 - body.len()));
+    node.write(path, before.as_bytes());
+    let inode = || std::fs::metadata(node.path().join(path)).unwrap().ino();
+    let old = inode();
+    commit(&node);
+    assert_ne!(inode(), old);
+    let after = node.read(path);
+    assert_eq!(after.len(), 1024);
+    assert!(String::from_utf8(after).unwrap().contains("iommu=pt"));
+    node.json(&["rollback"], 8);
+    assert!(
+        !String::from_utf8(node.read(path))
+            .unwrap()
+            .contains("iommu=pt")
+    );
+}

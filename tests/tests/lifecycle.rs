@@ -11,7 +11,7 @@
 
 mod support;
 
-use gdr_tests::node::{NodeSpec, Reboot};
+use gdr_tests::node::{Family, NodeSpec, Reboot};
 use support::{Node, fingerprint};
 
 #[test]
@@ -281,9 +281,24 @@ fn an_argument_that_the_policy_names_no_more_goes_again() {
 
 #[test]
 fn the_way_is_gone_again_from_wherever_the_power_is_cut() {
+    from_every_record(&NodeSpec::default());
+}
+
+#[test]
+fn the_way_is_gone_again_where_the_arguments_are_in_the_environment_block() {
+    for family in [Family::El8, Family::El8Efi] {
+        from_every_record(&NodeSpec {
+            family,
+            cmdline_default: String::new(),
+            ..NodeSpec::default()
+        });
+    }
+}
+
+fn from_every_record(spec: &NodeSpec) {
     // The journal holds whole records or none, so a cut is a boot that finds the node as one of its
     // records left it: each prefix of them is tried.
-    let node = Node::new(&NodeSpec::default());
+    let node = Node::new(spec);
     let before = fingerprint(node.path());
     node.json(&["apply", "--reboot"], 8);
     let tx = std::fs::read_dir(node.path().join("var/lib/gdr-agent/tx"))

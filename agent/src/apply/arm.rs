@@ -58,7 +58,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Sets a variable of grubenv in place, its old value durable first.
+    /// Sets a variable of grubenv, its old value durable first: never torn (see [`boot_write::amend`]).
     pub(super) fn set_env(&mut self, name: &str, value: &str) -> Result<(), EngineError> {
         let path = self.env_path()?;
         let old = self.root.read(&path)?;
@@ -81,7 +81,7 @@ impl Engine<'_> {
             };
             self.amend("grubenv", |_, work| work.env.push(intent))?;
         }
-        boot_write::overwrite(self.root, &path, &old, env.as_bytes())?;
+        boot_write::amend(self.root, &path, &old, env.as_bytes())?;
         Ok(())
     }
 
@@ -99,7 +99,7 @@ impl Engine<'_> {
         }
         env.set(&intent.name, &intent.pre)
             .map_err(|e| self.refused(&path, &e.to_string()))?;
-        boot_write::overwrite(self.root, &path, &old, env.as_bytes())?;
+        boot_write::amend(self.root, &path, &old, env.as_bytes())?;
         Ok(None)
     }
 
@@ -119,7 +119,7 @@ impl Engine<'_> {
                 .map_err(|e| self.refused(path, &e.to_string()))?;
         }
         if changed {
-            boot_write::overwrite(self.root, path, old, env.as_bytes())?;
+            boot_write::amend(self.root, path, old, env.as_bytes())?;
         }
         Ok(format!(
             "`{}` in {path} was changed by somebody else since: only the policy's arguments were taken out; it was `{}`",

@@ -79,8 +79,8 @@ impl Engine<'_> {
         trial: &Trial,
         facts: &Facts,
     ) -> Result<(), EngineError> {
-        let menu = crate::facts::menu_of(bytes, &facts.boot)
-            .map_err(|e| self.refused(path, &e.to_string()))?;
+        let menu =
+            crate::facts::menu_of(bytes, &facts.boot).map_err(|why| self.refused(path, &why))?;
         let entry = menu.default.and_then(|at| menu.entries.get(at));
         let Some(entry) = entry else {
             return Err(self

@@ -72,8 +72,8 @@ impl Boot {
     /// The menu that GRUB would show, with its default; none when grub.cfg is not there.
     ///
     /// # Errors
-    /// grub.cfg is not a GRUB script.
-    pub fn menu(&self) -> Option<Result<cfg::Menu, cfg::SyntaxError>> {
+    /// grub.cfg is not a GRUB script, or one that does not come to an end.
+    pub fn menu(&self) -> Option<Result<cfg::Menu, String>> {
         self.files
             .grub_cfg
             .as_ref()
@@ -131,13 +131,23 @@ impl EntryOrder {
 /// known, it is GRUB's own: see [`Boot::default_is_certain`].
 ///
 /// # Errors
-/// They are not a GRUB script.
-pub fn menu_of(bytes: &[u8], boot: &Boot) -> Result<cfg::Menu, cfg::SyntaxError> {
-    Ok(cfg::Script::parse(bytes)?.menu(&boot.context()))
+/// They are not a GRUB script, or one that does not come to an end: what it would boot is not known.
+pub fn menu_of(bytes: &[u8], boot: &Boot) -> Result<cfg::Menu, String> {
+    whole_menu(bytes, &boot.context())
 }
 
-fn menu_in(bytes: &[u8], boot: &Boot, order: EntryOrder) -> Result<cfg::Menu, cfg::SyntaxError> {
-    Ok(cfg::Script::parse(bytes)?.menu(&context(boot, order)))
+fn menu_in(bytes: &[u8], boot: &Boot, order: EntryOrder) -> Result<cfg::Menu, String> {
+    whole_menu(bytes, &context(boot, order))
+}
+
+/// The whole menu of a script: never a part of it.
+///
+/// # Errors
+/// Why there is none, with the line where it is known.
+pub fn whole_menu(bytes: &[u8], context: &cfg::Context) -> Result<cfg::Menu, String> {
+    let script = cfg::Script::parse(bytes).map_err(|e| e.to_string())?;
+    let menu = script.menu(context).complete();
+    menu.map_err(|e| e.to_string())
 }
 
 /// What GRUB would find beside its grub.cfg.
@@ -172,7 +182,7 @@ pub const KERNEL_CMDLINE: [&str; 2] = ["/etc/kernel/cmdline", "/usr/lib/kernel/c
 /// Where grub-mkconfig's drop-ins are, and which distributions' grub-mkconfig reads them.
 pub const DROP_INS: &str = "/etc/default/grub.d";
 
-pub(super) fn boot(root: &Root, os: Option<&Os>) -> Boot {
+pub(super) fn boot(root: &Root, os: &Fact<Os>) -> Boot {
     let mut files = BootFiles::default();
     let dir = grub_dir(root).unwrap_or_else(|e| {
         files.unreadable.push(e.to_string());
@@ -195,7 +205,14 @@ pub(super) fn boot(root: &Root, os: Option<&Os>) -> Boot {
         root,
         &["/usr/sbin/grub-mkconfig", "/usr/sbin/grub2-mkconfig"],
     );
-    let reads_drop_ins = reads_drop_ins(root, &mkconfig, os);
+    if let (None, Some(why)) = (&mkconfig.value, &mkconfig.unknown) {
+        files.unreadable.push(why.clone());
+    }
+    let reads_drop_ins = reads_drop_ins(root, &mkconfig, os).unwrap_or_else(|e| {
+        // Which files count is not known: nothing may be planned on either answer.
+        files.unreadable.push(e);
+        false
+    });
     let sources = if reads_drop_ins {
         read_defaults(root)
     } else {
@@ -225,9 +242,12 @@ pub(super) fn boot(root: &Root, os: Option<&Os>) -> Boot {
         Some(Err(e)) => Fact::unknown(env_path, e.to_string()),
         None => Fact::absent(env_path),
     };
+    let mount = mount_of(root, dir.as_deref().unwrap_or("/boot"));
+    // Whether GRUB can write there hangs on it.
+    files.unreadable.extend(mount.unknown.clone());
     Boot {
         loader: loader(root, dir.as_deref()),
-        mount: mount_of(root, dir.as_deref().unwrap_or("/boot")),
+        mount,
         entries_mount: mount_of(root, ENTRIES),
         other_menus: other_menus(root, dir.as_deref()).unwrap_or_else(|e| {
             files.unreadable.push(e.to_string());
@@ -262,15 +282,19 @@ fn read_entries(root: &Root) -> Result<Vec<(String, Vec<u8>)>, SysError> {
 
 /// Debian's grub-mkconfig sources drop-ins, Red Hat's and SUSE's do not. The script itself tells;
 /// where it is none, the distribution does.
-fn reads_drop_ins(root: &Root, mkconfig: &Fact<String>, os: Option<&Os>) -> bool {
-    let script = mkconfig
-        .get()
-        .and_then(|path| root.read_if_there(path).ok().flatten())
-        .filter(|bytes| bytes.starts_with(b"#!"));
-    match script {
+fn reads_drop_ins(root: &Root, mkconfig: &Fact<String>, os: &Fact<Os>) -> Result<bool, String> {
+    let script = match mkconfig.get() {
+        Some(path) => root.read_if_there(path).map_err(|e| e.to_string())?,
+        None => None,
+    };
+    Ok(match script.filter(|bytes| bytes.starts_with(b"#!")) {
         Some(bytes) => String::from_utf8_lossy(&bytes).contains("default/grub.d"),
-        None => os.is_some_and(|os| os.is_like("debian")),
-    }
+        None => match (os.get(), &os.unknown) {
+            (Some(os), _) => os.is_like("debian"),
+            (None, Some(why)) => return Err(why.clone()),
+            (None, None) => false,
+        },
+    })
 }
 
 fn entry_order(root: &Root, dir: Option<&str>, files: &BootFiles) -> Fact<EntryOrder> {

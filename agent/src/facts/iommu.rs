@@ -49,15 +49,6 @@ fn groups(root: &Root) -> Result<Option<BTreeMap<u32, Option<String>>>, SysError
     }
     let entries = root.list(base)?;
     let ids = entries.iter().filter_map(|e| e.name.parse::<u32>().ok());
-    Ok(Some(
-        ids.map(|id| {
-            (
-                id,
-                root.text_if_there(&format!("{base}/{id}/type"))
-                    .ok()
-                    .flatten(),
-            )
-        })
-        .collect(),
-    ))
+    let groups = ids.map(|id| Ok((id, root.text_if_there(&format!("{base}/{id}/type"))?)));
+    groups.collect::<Result<_, SysError>>().map(Some)
 }

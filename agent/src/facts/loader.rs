@@ -40,10 +40,14 @@ pub(super) fn loader(root: &Root, grub_dir: Option<&str>) -> Fact<Loader> {
                 return Ok(Fact::known(loader, path));
             }
         }
-        if let Some(bytes) = root.read_if_there(SUSE_LOADER)?
-            && suse_loader_type(&bytes).as_deref() == Some("grub2-bls")
-        {
-            return Ok(Fact::known(Loader::GrubBls, SUSE_LOADER));
+        if let Some(bytes) = root.read_if_there(SUSE_LOADER)? {
+            match suse_loader_type(&bytes) {
+                Ok(Some(kind)) if kind == "grub2-bls" => {
+                    return Ok(Fact::known(Loader::GrubBls, SUSE_LOADER));
+                }
+                Ok(_) => {}
+                Err(why) => return Ok(Fact::unknown(SUSE_LOADER, why)),
+            }
         }
         if let Some(dir) = grub_dir {
             return Ok(Fact::known(Loader::Grub, dir));
@@ -75,11 +79,18 @@ pub(super) fn loader(root: &Root, grub_dir: Option<&str>) -> Fact<Loader> {
 /// Where SUSE says which boot loader there is.
 const SUSE_LOADER: &str = "/etc/sysconfig/bootloader";
 
-fn suse_loader_type(bytes: &[u8]) -> Option<String> {
+/// What the file names, or why that is not known.
+fn suse_loader_type(bytes: &[u8]) -> Result<Option<String>, String> {
     let doc = defaults::Document::parse(bytes);
     let name = SUSE_LOADER;
-    let mut vars = defaults::evaluate(&[defaults::File { name, doc: &doc }]).vars;
-    vars.remove("LOADER_TYPE")?.value
+    let mut read = defaults::evaluate(&[defaults::File { name, doc: &doc }]);
+    if let Some(abort) = read.aborts {
+        return Err(format!("{name}:{}: {}", abort.line, abort.message));
+    }
+    match read.vars.remove("LOADER_TYPE") {
+        Some(kind) if kind.value.is_none() => Err(format!("{name} computes LOADER_TYPE")),
+        kind => Ok(kind.and_then(|kind| kind.value)),
+    }
 }
 
 /// GRUB's directory as it is seen from the running system: the one that its `$prefix` is.

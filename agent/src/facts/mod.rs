@@ -16,7 +16,9 @@ use serde::Serialize;
 
 use crate::sys::Root;
 
-pub use boot::{Boot, BootFiles, ENTRIES, EntryOrder, KERNEL_CMDLINE, evaluate, menu_of};
+pub use boot::{
+    Boot, BootFiles, ENTRIES, EntryOrder, KERNEL_CMDLINE, evaluate, menu_of, whole_menu,
+};
 pub use fact::Fact;
 pub use iommu::Iommu;
 pub use kernel::{InstalledKernel, RunningKernel, version};
@@ -64,7 +66,7 @@ impl Facts {
         let list = kernels.value.clone().unwrap_or_default();
         let modules = modules::modules(root, &list, running.release.get());
         let os = os::os(root);
-        let boot = boot::boot(root, os.get());
+        let boot = boot::boot(root, &os);
         Self {
             root: root.path().to_string_lossy().into_owned(),
             live: root.is_live(),

@@ -101,17 +101,21 @@ pub(super) fn arch(root: &Root) -> Fact<Arch> {
     }
     // An image has no /proc: its own programs tell.
     for path in ["/usr/bin/sh", "/bin/sh", "/usr/lib/systemd/systemd"] {
-        if let Ok(Some(bytes)) = root.read_if_there(path)
-            && let Some(arch) = elf_machine(&bytes)
-        {
-            return Fact::known(arch, path);
+        match root.read_if_there(path) {
+            Ok(bytes) => {
+                if let Some(arch) = bytes.as_deref().and_then(elf_machine) {
+                    return Fact::known(arch, path);
+                }
+            }
+            Err(e) => return Fact::unknown(path, e.to_string()),
         }
     }
     // A capture has neither; its kernel command line or processor list still tells.
     match root.text_if_there("/proc/cpuinfo") {
         Ok(Some(t)) if t.contains("vendor_id") => Fact::known(Arch::X86, "/proc/cpuinfo"),
         Ok(Some(t)) if t.contains("CPU implementer") => Fact::known(Arch::Arm, "/proc/cpuinfo"),
-        _ => Fact::unknown(
+        Err(e) => Fact::unknown("/proc/cpuinfo", e.to_string()),
+        Ok(_) => Fact::unknown(
             "/usr/bin/sh",
             "no program and no /proc/cpuinfo to tell the architecture by",
         ),

@@ -244,15 +244,8 @@ fn words(files: &Files) -> Result<Vec<Arg>, Refusal> {
 /// variables in.
 fn as_grub_reads(value: &str) -> CommandLine {
     let script = format!("menuentry a {{\nlinux /k {value}\n}}\n");
-    let entry = cfg::Script::parse(script.as_bytes())
-        .ok()
-        .and_then(|script| {
-            script
-                .menu(&cfg::Context::default())
-                .entries
-                .into_iter()
-                .next()
-        });
+    let menu = crate::facts::whole_menu(script.as_bytes(), &cfg::Context::default());
+    let entry = menu.ok().and_then(|menu| menu.entries.into_iter().next());
     entry.map_or_else(|| CommandLine::parse(value), |entry| entry.cmdline)
 }
 

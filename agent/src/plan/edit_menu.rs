@@ -1,6 +1,6 @@
 //! Editing the entries of an existing menu, for images in which grub-mkconfig cannot run.
 
-use grub_config_parser::cfg::{Context, Entry, Script, quote};
+use grub_config_parser::cfg::{Context, Entry, quote};
 use grub_config_parser::cmdline::{Arg, CommandLine};
 
 use super::hook::loader_word;
@@ -16,8 +16,7 @@ pub(crate) fn edit_menu(
     from: &CommandLine,
     to: &CommandLine,
 ) -> Result<Vec<u8>, String> {
-    let script = Script::parse(menu).map_err(|e| format!("line {}: {}", e.line, e.message))?;
-    let made = script.menu(&Context::default());
+    let made = crate::facts::whole_menu(menu, &Context::default())?;
     let (removed, added) = (missing(from, to), missing(to, from));
     let mut edits: Vec<(std::ops::Range<usize>, String)> = Vec::new();
     for entry in &made.entries {

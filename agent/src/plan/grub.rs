@@ -74,10 +74,7 @@ pub(super) fn base(input: &Input, plan: &mut Plan) -> Option<Base> {
             let fix = "run `update-grub`, and look at what its error says";
             plan.refuse(
                 "boot.menu-unreadable",
-                format!(
-                    "grub.cfg is not a GRUB script: line {}: {}",
-                    e.line, e.message
-                ),
+                format!("what grub.cfg would boot is not known: {e}"),
                 fix,
             );
             return None;
@@ -126,7 +123,7 @@ pub(super) fn base(input: &Input, plan: &mut Plan) -> Option<Base> {
     if entry
         .commands
         .iter()
-        .any(|command| command.name == "devicetree")
+        .any(|command| command.name() == "devicetree")
     {
         plan.refuse(
             "boot.devicetree",

@@ -115,6 +115,52 @@ pub fn overwrite(root: &Root, path: &str, expected: &[u8], bytes: &[u8]) -> Resu
     }
 }
 
+/// What a disk writes whole or not at all, at least.
+const SECTOR: usize = 512;
+
+/// `MSDOS_SUPER_MAGIC` (Linux include/uapi/linux/magic.h).
+const FAT: u64 = 0x4d44;
+
+/// Changes a file that GRUB reads as one block, as grubenv is, to bytes of the same length.
+///
+/// A change inside one sector is overwritten: the disk writes a sector whole or not at all. A larger one
+/// could be torn by a power cut, half of it new and half of it old, and GRUB would put such a value into
+/// every kernel's command line. So it is written as a new file, as [`replace`] does: GRUB finds the blocks
+/// of its environment anew at each boot, so they may move as long as the length stays. Only GRUB itself
+/// must write in place, because it cannot allocate. On FAT a rename is not safe against a power cut
+/// either, and writing the two sectors is the smaller risk: they are neighbours in one cluster and go to
+/// the disk in one request.
+///
+/// `expected` is as for [`overwrite`].
+///
+/// # Errors
+/// As [`overwrite`] and [`replace`].
+pub fn amend(root: &Root, path: &str, expected: &[u8], bytes: &[u8]) -> Result<(), SysError> {
+    let sectors = expected.chunks(SECTOR).zip(bytes.chunks(SECTOR));
+    let changed = sectors.filter(|(old, new)| old != new).count();
+    if changed <= 1 || expected.len() != bytes.len() {
+        return overwrite(root, path, expected, bytes);
+    }
+    let place = place(root, path, true)?;
+    let kind = rustix::fs::fstatfs(&place.dir).map_err(|e| root.error("look at", path, e))?;
+    #[allow(
+        clippy::cast_sign_loss,
+        clippy::unnecessary_cast,
+        reason = "a number without a sign, of a type that differs by architecture"
+    )]
+    if kind.f_type as u64 == FAT {
+        return overwrite(root, path, expected, bytes);
+    }
+    if root.read(path)? != expected {
+        return Err(SysError::Refused {
+            action: "overwrite",
+            path: root.outside(path),
+            why: "somebody else changed it meanwhile; run the command again".to_owned(),
+        });
+    }
+    replace(root, path, bytes, None)
+}
+
 fn parent(path: &str) -> &str {
     match path.rfind('/') {
         Some(0) | None => "/",

@@ -111,8 +111,9 @@ const DEFAULT_OPTIONS: &str = "default_kernelopts";
 /// runs. A file without `linux` makes no entry, and of two that compare the same only the first counts
 /// (not with [`Order::RpmVersion`]).
 pub fn menu(files: &[Snippet], order: Order, env: &BTreeMap<String, String>) -> Vec<Entry> {
-    let drafts = drafts(files, order, env).into_iter();
-    drafts.map(|draft| entry(draft, env)).collect()
+    drafts(files, order, env)
+        .map(|draft| entry(draft, env))
+        .collect()
 }
 
 /// The places of the files that count, the first entry's first.
@@ -181,12 +182,12 @@ pub(crate) fn drafts(
     files: &[Snippet],
     order: Order,
     env: &BTreeMap<String, String>,
-) -> Vec<Draft> {
-    let draft = |index: usize| {
+) -> impl Iterator<Item = Draft> {
+    let draft = move |index: usize| {
         let file = files.get(index)?;
         draft(file, index, order, env)
     };
-    sorted(files, order).into_iter().filter_map(draft).collect()
+    sorted(files, order).into_iter().filter_map(draft)
 }
 
 fn draft(

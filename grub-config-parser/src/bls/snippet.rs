@@ -8,38 +8,72 @@ use alloc::vec::Vec;
 pub struct Snippet {
     name: String,
     source: Vec<u8>,
-    keys: Vec<(String, String)>,
-    /// The line of each key.
-    lines: Vec<usize>,
+    /// Keys and values as they are read, one behind the other.
+    text: String,
+    keys: Vec<Key>,
+}
+
+/// Where a key and its value are in the text, and its line in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Key {
+    start: u32,
+    middle: u32,
+    end: u32,
+    line: u32,
 }
 
 impl Snippet {
     /// Reads a file. `name` is its name with `.conf`. Reading stops at an empty line or at a key
     /// without a value, as GRUB's does.
     pub fn parse(name: &str, source: &[u8]) -> Self {
-        let mut keys = Vec::new();
-        let mut lines = Vec::new();
-        for (number, line) in source.split(|byte| *byte == b'\n').enumerate() {
-            match key_value(line) {
-                Line::Comment => {}
-                Line::Pair(key, value) => {
-                    keys.push((key, value));
-                    lines.push(number + 1);
-                }
-                Line::End => break,
-            }
+        let lines = source.split(|byte| *byte == b'\n');
+        let pairs = lines
+            .zip(1..)
+            .map_while(|(line, number)| match key_value(line) {
+                Line::Comment => Some(None),
+                Line::Pair(key, value) => Some(Some((key, value, number))),
+                Line::End => None,
+            });
+        let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        // Counted first: a list that grows takes three times its size.
+        let mut keys = Vec::with_capacity(pairs.clone().flatten().count());
+        let mut text = String::with_capacity(source.len());
+        for (key, value, line) in pairs.flatten() {
+            let start = offset(text.len());
+            text.push_str(&key);
+            let middle = offset(text.len());
+            text.push_str(&value);
+            keys.push(Key {
+                start,
+                middle,
+                end: offset(text.len()),
+                line,
+            });
         }
         Self {
             name: name.to_string(),
             source: source.to_vec(),
+            text,
             keys,
-            lines,
         }
+    }
+
+    fn pair(&self, key: &Key) -> (&str, &str) {
+        let text = |start: u32, end: u32| self.text.get(start as usize..end as usize);
+        (
+            text(key.start, key.middle).unwrap_or_default(),
+            text(key.middle, key.end).unwrap_or_default(),
+        )
     }
 
     /// The file's name, with `.conf`.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How many bytes the file has.
+    pub(crate) fn size(&self) -> usize {
+        self.source.len()
     }
 
     /// The file as it was given.
@@ -49,16 +83,14 @@ impl Snippet {
 
     /// The first value of a key: the one that counts for `linux`, `title` and `options`.
     pub fn value(&self, key: &str) -> Option<&str> {
-        self.keys
-            .iter()
-            .find(|(own, _)| own == key)
-            .map(|(_, value)| value.as_str())
+        self.keys()
+            .find(|(own, _)| *own == key)
+            .map(|(_, value)| value)
     }
 
     /// The line, from 1, of the first value of a key.
     pub fn line(&self, key: &str) -> Option<usize> {
-        let index = self.keys.iter().position(|(own, _)| own == key)?;
-        self.lines.get(index).copied()
+        self.lines_of(key).next()
     }
 
     /// True if the first value of a key is what stands in the file, byte for byte.
@@ -74,25 +106,21 @@ impl Snippet {
     }
 
     /// The lines, from 1, of every value of a key.
-    pub(super) fn lines_of(&self, key: &str) -> impl Iterator<Item = usize> {
-        let all = self.keys.iter().zip(&self.lines);
-        all.filter(move |((own, _), _)| own == key)
-            .map(|(_, line)| *line)
+    pub(super) fn lines_of<'a>(&'a self, key: &'a str) -> impl Iterator<Item = usize> + use<'a> {
+        let own = self.keys.iter().filter(move |own| self.pair(own).0 == key);
+        own.map(|own| own.line as usize)
     }
 
     /// Every value of a key, in order.
     pub fn values<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
-        self.keys
-            .iter()
-            .filter(move |(own, _)| own == key)
-            .map(|(_, value)| value.as_str())
+        self.keys()
+            .filter(move |(own, _)| *own == key)
+            .map(|(_, value)| value)
     }
 
     /// Keys and values in order, up to where GRUB stops reading.
     pub fn keys(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.keys
-            .iter()
-            .map(|(key, value)| (key.as_str(), value.as_str()))
+        self.keys.iter().map(|key| self.pair(key))
     }
 
     /// The file with another first value of `key`, all other bytes kept. A key that is not there is

@@ -1,9 +1,11 @@
 //! What an entry's body does when it is chosen.
 
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use super::ast::offset;
 use super::machine::Ran;
 use super::menu::Entry;
 use super::word::quote;
@@ -21,41 +23,62 @@ pub struct LinuxLine {
 /// A command that an entry's body has run, its words expanded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// The command's name.
-    pub name: String,
-    /// Its arguments.
-    pub args: Vec<String>,
+    /// All words, one behind the other.
+    text: Box<str>,
+    /// Where each of them ends.
+    ends: Box<[u32]>,
 }
 
 impl Command {
     pub(super) fn new(ran: &Ran) -> Self {
-        let mut argv = ran
-            .argv
-            .iter()
-            .map(|arg| String::from_utf8_lossy(arg).into_owned());
+        let mut text = String::with_capacity(ran.argv.iter().map(Vec::len).sum());
+        let ends = ran.argv.iter().map(|word| {
+            text.push_str(&String::from_utf8_lossy(word));
+            offset(text.len())
+        });
         Self {
-            name: argv.next().unwrap_or_default(),
-            args: argv.collect(),
+            ends: ends.collect(),
+            text: text.into(),
         }
+    }
+
+    /// The command's name.
+    pub fn name(&self) -> &str {
+        self.words().next().unwrap_or_default()
+    }
+
+    /// Its arguments.
+    pub fn args(&self) -> impl Iterator<Item = &str> + Clone {
+        self.words().skip(1)
+    }
+
+    fn words(&self) -> impl Iterator<Item = &str> + Clone {
+        let mut start = 0;
+        self.ends.iter().map(move |end| {
+            let word = self.text.get(start..*end as usize);
+            start = *end as usize;
+            word.unwrap_or_default()
+        })
+    }
+
+    /// About how many bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(self) + self.text.len() + size_of_val(self.ends.as_ref())
     }
 
     /// The command as text that GRUB reads as the same words.
     pub fn to_script(&self) -> String {
-        let mut text = quote(&self.name);
-        for arg in &self.args {
-            text.push(' ');
-            text.push_str(&quote(arg));
-        }
-        text
+        let words: Vec<String> = self.words().map(quote).collect();
+        words.join(" ")
     }
 
     /// True for what finds the root device: `insmod`, `set root=`, `search...`.
     pub fn is_preamble(&self) -> bool {
-        match self.name.as_str() {
+        match self.name() {
             "insmod" | "search" | "search.fs_uuid" | "search.fs_label" | "search.file" => true,
             "set" => self
-                .args
-                .first()
+                .args()
+                .next()
                 .is_some_and(|arg| arg.starts_with("root=")),
             name => name.starts_with("root="),
         }
@@ -76,13 +99,13 @@ pub struct RootSearch {
 }
 
 impl RootSearch {
-    pub(super) fn of(commands: &[Command]) -> Self {
+    fn of(commands: &[Command]) -> Self {
         let mut root = Self::default();
         for command in commands {
-            let assigned = match command.name.as_str() {
+            let assigned = match command.name() {
                 "set" => command
-                    .args
-                    .first()
+                    .args()
+                    .next()
                     .and_then(|arg| arg.strip_prefix("root=")),
                 name => name.strip_prefix("root="),
             };
@@ -90,7 +113,7 @@ impl RootSearch {
                 let device = device.trim_start_matches('(').trim_end_matches(')');
                 root.device = Some(device.to_string());
             }
-            if command.name.starts_with("search") {
+            if command.name().starts_with("search") {
                 root.read_search(command);
             }
         }
@@ -98,10 +121,10 @@ impl RootSearch {
     }
 
     fn read_search(&mut self, command: &Command) {
-        let mut kind = command.name.strip_prefix("search.").unwrap_or("file");
+        let mut kind = command.name().strip_prefix("search.").unwrap_or("file");
         let mut variable = "root";
         let mut words = Vec::new();
-        let mut args = command.args.iter().map(String::as_str);
+        let mut args = command.args();
         while let Some(arg) = args.next() {
             match arg {
                 "--fs-uuid" | "-u" => kind = "fs_uuid",
@@ -121,7 +144,7 @@ impl RootSearch {
                 _ => words.push(arg),
             }
         }
-        if command.name.starts_with("search.") {
+        if command.name().starts_with("search.") {
             variable = words.get(1).copied().unwrap_or("root");
         }
         if let ("root", Some(word)) = (variable, words.first()) {
@@ -165,6 +188,11 @@ pub(super) fn is_initrd(name: &[u8]) -> bool {
 }
 
 impl Entry {
+    /// How the body finds the root device.
+    pub fn root_search(&self) -> RootSearch {
+        RootSearch::of(&self.commands)
+    }
+
     /// The commands that find the root device, each as a line for another entry's body: `insmod`,
     /// `set root=` and `search`, in the order in which this entry runs them.
     pub fn preamble(&self) -> Vec<String> {

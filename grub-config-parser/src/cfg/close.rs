@@ -1,40 +1,24 @@
 //! Where constructs end.
 
-use super::ast::{Block, Kind, Slice};
+use super::ast::{Kind, offset};
 use super::error::SyntaxError;
 use super::frames::Open;
-use super::parse::{Parser, offset};
+use super::parse::Parser;
 
 impl Parser<'_> {
     pub(super) fn close_block(&mut self) -> Result<(), SyntaxError> {
-        let complete = match self.frame.open {
-            Open::Block { .. } => true,
-            Open::Function { .. } => self.frame.delimited,
-            _ => false,
+        let node = match self.frame.open {
+            Open::Block { node } => node,
+            Open::Function { node } if self.frame.delimited => node,
+            _ => return self.unexpected("the end of the command"),
         };
-        if !complete {
-            return self.unexpected("the end of the command");
-        }
         let brace = self.next().map_or(0, |token| token.span.start);
-        let list = self.take_list();
-        match self.pop() {
-            Open::Block {
-                words,
-                new_line,
-                text_start,
-            } => {
-                let span = Slice {
-                    start: text_start,
-                    end: offset(brace),
-                };
-                let block = Some(Block { list, span });
-                self.add(Kind::Command { words, block }, new_line);
-            }
-            Open::Function { name, new_line } => {
-                self.add(Kind::Function { name, body: list }, new_line);
-            }
-            _ => {}
+        if let Open::Block { node } = self.frame.open
+            && let Some(text) = self.ast.nodes.get_mut(node as usize + 1)
+        {
+            text.link = offset(brace);
         }
+        self.close(node);
         Ok(())
     }
 
@@ -44,105 +28,45 @@ impl Parser<'_> {
         let Some(token) = self.peeked.clone() else {
             return Ok(false);
         };
-        let places = self.frame.places;
-        let word = self.text(&token);
-        let fits = matches!(
-            (&self.frame.open, word),
-            (Open::IfCondition { .. }, b"then")
-                | (Open::IfBody { .. }, b"elif" | b"else" | b"fi")
-                | (Open::Else { .. }, b"fi")
-                | (Open::WhileCondition { .. }, b"do")
-                | (Open::For { .. } | Open::WhileBody { .. }, b"done")
-        );
-        if !fits {
-            return Ok(false);
+        let places = self.frame.places + 3;
+        match (self.frame.open, self.text(&token)) {
+            (Open::IfCondition { node, clause }, b"then") => {
+                let clause = self.next_clause(clause, Kind::Clause);
+                self.switch(Open::IfBody { node, clause }, places)?;
+            }
+            (Open::IfBody { node, clause }, b"elif") => {
+                let clause = self.next_clause(clause, Kind::Clause);
+                self.switch(Open::IfCondition { node, clause }, places)?;
+            }
+            (Open::IfBody { node, clause }, b"else") => {
+                let clause = self.next_clause(clause, Kind::Else);
+                self.switch(Open::Else { node, clause }, places)?;
+            }
+            (Open::IfBody { node, clause } | Open::Else { node, clause }, b"fi") => {
+                self.link(clause);
+                self.close(node);
+            }
+            (Open::WhileCondition { node, clause }, b"do") => {
+                self.link(clause);
+                self.switch(Open::WhileBody { node }, places)?;
+            }
+            (Open::For { node } | Open::WhileBody { node }, b"done") => self.close(node),
+            _ => return Ok(false),
         }
         self.next();
-        let list = self.take_list();
-        let open = core::mem::replace(&mut self.frame.open, Open::Top);
-        match open {
-            Open::IfCondition { new_line, done } => {
-                self.switch(
-                    Open::IfBody {
-                        new_line,
-                        done,
-                        condition: list,
-                    },
-                    places + 3,
-                )?;
-            }
-            Open::IfBody {
-                new_line,
-                mut done,
-                condition,
-            } => {
-                done.push((condition, list));
-                match word {
-                    b"elif" => {
-                        self.switch(Open::IfCondition { new_line, done }, places + 3)?;
-                    }
-                    b"else" => self.switch(Open::Else { new_line, done }, places + 3)?,
-                    _ => self.close_if(new_line, &done, Slice::default()),
-                }
-            }
-            Open::Else { new_line, done } => self.close_if(new_line, &done, list),
-            Open::WhileCondition { new_line, until } => {
-                let open = Open::WhileBody {
-                    new_line,
-                    until,
-                    condition: list,
-                };
-                self.switch(open, places + 3)?;
-            }
-            Open::WhileBody {
-                new_line,
-                until,
-                condition,
-            } => {
-                self.pop();
-                self.add(
-                    Kind::While {
-                        condition,
-                        body: list,
-                        until,
-                    },
-                    new_line,
-                );
-            }
-            Open::For {
-                new_line,
-                name,
-                words,
-            } => {
-                self.pop();
-                self.add(
-                    Kind::For {
-                        name,
-                        words,
-                        body: list,
-                    },
-                    new_line,
-                );
-            }
-            _ => {}
-        }
         Ok(true)
     }
 
-    fn close_if(&mut self, new_line: bool, done: &[(Slice, Slice)], otherwise: Slice) {
-        let first = offset(self.ast.branches.len());
-        self.ast.branches.extend_from_slice(done);
-        let branches = Slice {
-            start: first,
-            end: offset(self.ast.branches.len()),
-        };
+    /// Ends one clause and begins another one.
+    fn next_clause(&mut self, clause: u32, kind: Kind) -> u32 {
+        self.link(clause);
+        self.node(kind, 0, false)
+    }
+
+    /// Ends a construct and returns to the list around it.
+    fn close(&mut self, node: u32) {
+        self.link(node);
         self.pop();
-        self.add(
-            Kind::If {
-                branches,
-                otherwise,
-            },
-            new_line,
-        );
+        self.frame.completed();
     }
 }

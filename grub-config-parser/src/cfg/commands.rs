@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::ast::{Ast, Block, Part, Slice};
+use super::ast::{Ast, Block, Part};
 use super::body::is_linux;
 use super::env::{is_special, number};
 use super::machine::{Code, Frame, Machine, Ran};
@@ -20,16 +20,15 @@ const INVALID_COMMAND: i32 = 17;
 /// `GRUB_ERR_BAD_ARGUMENT`
 const BAD_ARGUMENT: i32 = 18;
 
+/// What a variable that `save_env` has written takes besides its name and value.
+const SAVED: usize = 120;
+
 impl Machine<'_> {
-    pub(super) fn command(&mut self, ast: &Arc<Ast>, words: Slice, block: Option<Block>) {
+    pub(super) fn command(&mut self, ast: &Arc<Ast>, at: u32, block: Option<Block>) {
         let own = self.own.as_ref().is_some_and(|own| Arc::ptr_eq(own, ast));
-        let first = ast.words(words).first().filter(|_| own);
-        self.at = first.map(|word| Setter::Script(word.span.start));
-        let traced = self.record
-            && first.is_some_and(
-                |word| matches!(ast.parts(word), [Part::Text(name)] if is_linux(ast.text(*name))),
-            );
-        let expanded = self.expand(ast, words, traced);
+        self.at = own.then_some(Setter::Script(at));
+        let traced = self.record && own && names_linux(ast, at);
+        let expanded = self.expand(ast, at, traced);
         let (mut argv, origins, mut trace) = (expanded.args, expanded.origins, expanded.trace);
         if argv.is_empty() {
             // With nothing but a block GRUB would look for a command named by it.
@@ -47,15 +46,16 @@ impl Machine<'_> {
             }
         }
         if self.record {
-            let origins = if invert { Vec::new() } else { origins };
-            let ast = Arc::clone(ast);
-            self.ran.push(Ran {
+            let ran = Ran {
                 argv: argv.clone(),
-                words,
-                ast,
-                origins,
+                at,
+                ast: Arc::clone(ast),
+                origins: if invert { Vec::new() } else { origins },
                 trace,
-            });
+            };
+            if self.hold(ran.bytes()) {
+                self.ran.push(ran);
+            }
         }
         let name = argv.remove(0);
         self.dispatch(ast, &name, argv, block, invert);
@@ -190,8 +190,10 @@ impl Machine<'_> {
         let (names, ours) = self.env_args(argv);
         if self.files.keep_saved && ours && self.files.env.is_some() {
             for name in names {
-                self.saved
-                    .insert(name.to_vec(), self.env.get(name).map(<[u8]>::to_vec));
+                let value = self.env.get(name).map(<[u8]>::to_vec);
+                if self.hold(SAVED + name.len() + value.as_ref().map_or(0, Vec::len)) {
+                    self.saved.insert(name.to_vec(), value);
+                }
             }
         }
         0
@@ -251,9 +253,11 @@ impl Machine<'_> {
         self.burn(source.len() * 16);
         match super::script::parse_text(source) {
             Some(ast) => {
+                // An entry's body may keep it.
+                self.hold(ast.bytes());
                 self.frames.push(Frame::Eval { invert });
                 let code = Code {
-                    list: ast.root,
+                    list: ast.root(),
                     ast,
                 };
                 self.frames.push(Frame::List {
@@ -265,6 +269,12 @@ impl Machine<'_> {
             None => self.finish(INVALID_COMMAND, invert),
         }
     }
+}
+
+/// True if the command at this place is called `linux`, in plain text.
+fn names_linux(ast: &Ast, at: u32) -> bool {
+    let name = ast.words(at).next().and_then(|word| ast.only_part(word));
+    matches!(name, Some(Part::Text(name)) if is_linux(ast.text(name)))
 }
 
 fn whole_number(text: &[u8]) -> Option<u64> {

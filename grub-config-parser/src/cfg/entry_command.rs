@@ -47,7 +47,7 @@ impl Machine<'_> {
         let body = match (block, &options.source) {
             _ if args.is_empty() => return BAD_ARGUMENT,
             (Some(_), Some(_)) | (None, None) => return BAD_ARGUMENT,
-            (None, Some(source)) => parsed(source),
+            (None, Some(source)) => self.parsed(source),
             (Some(block), None) => {
                 let Some((last, index)) = args.pop() else {
                     return BAD_ARGUMENT;
@@ -58,15 +58,16 @@ impl Machine<'_> {
                         list: block.list,
                     })
                 } else {
-                    parsed(last.get(1..last.len().saturating_sub(1)).unwrap_or(&[]))
+                    self.parsed(last.get(1..last.len().saturating_sub(1)).unwrap_or(&[]))
                 }
             }
         };
-        let args: Vec<Vec<u8>> = args.into_iter().map(|(arg, _)| arg).collect();
+        let mut args: Vec<Vec<u8>> = args.into_iter().map(|(arg, _)| arg).collect();
+        args.shrink_to_fit();
         let Some(title) = args.first().cloned() else {
             return NO_TITLE;
         };
-        self.menu.push(RawEntry {
+        self.add_entry(RawEntry {
             id: options.id.unwrap_or_else(|| title.clone()),
             title,
             classes: options.classes,
@@ -81,20 +82,33 @@ impl Machine<'_> {
         0
     }
 
+    /// A body that is text of its own.
+    fn parsed(&mut self, text: &[u8]) -> Option<Code> {
+        let body = parsed(text)?;
+        self.hold(body.ast.bytes()).then_some(body)
+    }
+
     /// `blscfg`: an entry for each file. Its variables are read now, those in the script when the
     /// entry is chosen.
     pub(super) fn blscfg(&mut self) -> i32 {
         if self.at_blscfg.is_none() {
-            self.burn(self.env.size());
-            self.at_blscfg = Some(self.env.clone());
+            self.burn(self.env.bytes());
+            // As it is, and as the menu tells it.
+            if self.hold(2 * self.env.bytes()) {
+                self.at_blscfg = Some(self.env.clone());
+            }
         }
         let Some(bls) = self.files.bls else { return 0 };
         let env = self.env.texts();
         for draft in crate::bls::drafts(&bls.files, bls.order, &env) {
-            self.burn(ENTRY_COST * 16 + draft.script.len());
+            let body = parsed(draft.script.as_bytes());
+            let kept = body.as_ref().map_or(0, |body| body.ast.bytes());
+            if !self.burn(ENTRY_COST * 16 + draft.script.len()) || !self.hold(kept) {
+                break;
+            }
             let bytes = |text: String| text.into_bytes();
             let args: Vec<Vec<u8>> = draft.args.into_iter().map(bytes).collect();
-            self.menu.push(RawEntry {
+            self.add_entry(RawEntry {
                 title: args.first().cloned().unwrap_or_default(),
                 id: draft.id.into_bytes(),
                 classes: draft.classes.into_iter().map(bytes).collect(),
@@ -103,7 +117,7 @@ impl Machine<'_> {
                 users: draft.users.map(bytes),
                 args,
                 span: None,
-                body: parsed(draft.script.as_bytes()),
+                body,
                 submenu: false,
                 bls: Some(draft.file),
             });
@@ -115,7 +129,7 @@ impl Machine<'_> {
 fn parsed(text: &[u8]) -> Option<Code> {
     let ast = super::script::parse_text(text.to_vec())?;
     Some(Code {
-        list: ast.root,
+        list: ast.root(),
         ast,
     })
 }

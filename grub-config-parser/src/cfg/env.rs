@@ -17,7 +17,12 @@ struct Variable {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Env {
     variables: BTreeMap<Vec<u8>, Variable>,
+    /// What names and values take.
+    bytes: usize,
 }
+
+/// What a variable takes besides its name and value, in a tree whose nodes are half full.
+const VARIABLE: usize = 160;
 
 impl Env {
     pub(super) fn get(&self, name: &[u8]) -> Option<&[u8]> {
@@ -41,6 +46,7 @@ impl Env {
     pub(super) fn set(&mut self, name: &[u8], value: &[u8], setter: Option<Setter>) {
         match self.variables.get_mut(name) {
             Some(variable) => {
+                self.bytes = self.bytes + value.len() - variable.value.len();
                 variable.value = value.to_vec();
                 variable.setter = setter;
             }
@@ -50,30 +56,36 @@ impl Env {
                     exported: false,
                     setter,
                 };
+                self.bytes += VARIABLE + name.len() + value.len();
                 self.variables.insert(name.to_vec(), variable);
             }
         }
     }
 
     pub(super) fn unset(&mut self, name: &[u8]) {
-        self.variables.remove(name);
+        if let Some(variable) = self.variables.remove(name) {
+            self.bytes -= VARIABLE + name.len() + variable.value.len();
+        }
     }
 
     pub(super) fn export(&mut self, name: &[u8]) {
-        self.variables.entry(name.to_vec()).or_default().exported = true;
+        if !self.variables.contains_key(name) {
+            self.set(name, b"", None);
+        }
+        if let Some(variable) = self.variables.get_mut(name) {
+            variable.exported = true;
+        }
     }
 
     /// The context that a submenu starts with.
     pub(super) fn exported(&self) -> Self {
-        let variables = self
-            .variables
-            .iter()
-            .filter(|(_, variable)| variable.exported);
-        Self {
-            variables: variables
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect(),
+        let mut inner = Self::default();
+        let exported = self.variables.iter().filter(|(_, own)| own.exported);
+        for (name, own) in exported {
+            inner.set(name, &own.value, own.setter);
+            inner.export(name);
         }
+        inner
     }
 
     /// All variables.
@@ -85,12 +97,9 @@ impl Env {
             .collect()
     }
 
-    /// About how many bytes a copy takes.
-    pub(super) fn size(&self) -> usize {
-        self.variables
-            .iter()
-            .map(|(name, own)| name.len() + own.value.len() + 32)
-            .sum()
+    /// About how many bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(super) fn text(&self, name: &str) -> Option<String> {

@@ -3,10 +3,11 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::ast::{Ast, Part, Slice};
+use super::ast::{Ast, Part};
 use super::env::{is_special, number};
 use super::lex::{is_name_char, is_name_start};
 use super::machine::Machine;
+use super::room::Incomplete;
 use super::test_command::fields;
 use super::traced::{Mark, Trace};
 use super::word::{decode_double, decode_text};
@@ -14,6 +15,9 @@ use crate::trace::Runs;
 
 /// How many bytes one command's arguments may have; GRUB would be out of memory.
 const MOST_BYTES: usize = 4 << 20;
+
+/// What an argument takes besides its text: it is kept up to twice, and where it comes from.
+const ARGUMENT: usize = 96;
 
 /// The arguments so far. The last one may not have begun yet.
 #[derive(Default)]
@@ -23,6 +27,8 @@ struct Argv {
     origins: Vec<usize>,
     word: usize,
     bytes: usize,
+    /// How many there may be.
+    most: usize,
     trace: Option<Trace>,
     mark: u32,
 }
@@ -40,6 +46,10 @@ impl Argv {
     /// Begins the next argument, unless the last one is still empty-handed.
     fn next(&mut self) {
         if !matches!(self.args.last(), Some(None)) {
+            self.bytes += ARGUMENT;
+            if self.bytes > self.most {
+                return;
+            }
             self.args.push(None);
             if let Some(trace) = &mut self.trace {
                 trace.args.push(Runs::default());
@@ -57,7 +67,7 @@ impl Argv {
 
     fn append(&mut self, text: &[u8]) {
         self.bytes += text.len();
-        if self.bytes > MOST_BYTES {
+        if self.bytes > self.most {
             return;
         }
         if let Some(last) = self.args.last_mut() {
@@ -82,18 +92,19 @@ impl Argv {
 }
 
 impl Machine<'_> {
-    /// Expands words; with `traced` it also says where each argument's bytes come from.
-    pub(super) fn expand(&mut self, ast: &Arc<Ast>, words: Slice, traced: bool) -> Expanded {
+    /// Expands the words from a place on; with `traced` it also says where each argument's bytes come from.
+    pub(super) fn expand(&mut self, ast: &Arc<Ast>, at: u32, traced: bool) -> Expanded {
+        // The text is copied for the menu, and each byte of a traced one is looked at with its mark.
+        let copies = if traced { 8 } else { 3 };
         let mut argv = Argv {
             trace: traced.then(Trace::default),
+            most: MOST_BYTES.min(self.room.left() / copies),
             ..Argv::default()
         };
-        for (index, word) in ast.words(words).iter().enumerate() {
+        for (index, word) in ast.words(at).enumerate() {
             argv.word = index;
             argv.next();
-            for part in ast.parts(word) {
-                self.expand_part(ast, *part, &mut argv);
-            }
+            ast.parts(word, |part| self.expand_part(ast, part, &mut argv));
         }
         // GRUB stops at the first one that never began; only the last one can be so.
         let args: Vec<Vec<u8>> = core::mem::take(&mut argv.args)
@@ -101,10 +112,10 @@ impl Machine<'_> {
             .map_while(|a| a)
             .collect();
         let starts = core::mem::take(&mut argv.origins);
-        self.burn(argv.bytes);
-        if argv.bytes > MOST_BYTES {
-            self.fuel = 0;
+        if argv.bytes > argv.most {
+            self.stop(Incomplete::TooLarge);
         }
+        self.burn(argv.bytes - argv.bytes.min(ARGUMENT * args.len()));
         Expanded {
             args,
             origins: starts,

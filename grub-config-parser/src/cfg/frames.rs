@@ -1,55 +1,26 @@
 //! Constructs that are not complete yet.
 
-use alloc::vec::Vec;
-
-use super::ast::Slice;
-
-/// A construct that is not complete yet.
+/// A construct that is not complete yet. The numbers are those of nodes whose ends are still to be told:
+/// the construct's own and its clause's.
+#[derive(Clone, Copy)]
 pub(super) enum Open {
     Top,
-    Block {
-        words: Slice,
-        new_line: bool,
-        text_start: u32,
-    },
-    Function {
-        name: Slice,
-        new_line: bool,
-    },
-    IfCondition {
-        new_line: bool,
-        done: Vec<(Slice, Slice)>,
-    },
-    IfBody {
-        new_line: bool,
-        done: Vec<(Slice, Slice)>,
-        condition: Slice,
-    },
-    Else {
-        new_line: bool,
-        done: Vec<(Slice, Slice)>,
-    },
-    For {
-        new_line: bool,
-        name: Slice,
-        words: Slice,
-    },
-    WhileCondition {
-        new_line: bool,
-        until: bool,
-    },
-    WhileBody {
-        new_line: bool,
-        until: bool,
-        condition: Slice,
-    },
+    Block { node: u32 },
+    Function { node: u32 },
+    IfCondition { node: u32, clause: u32 },
+    IfBody { node: u32, clause: u32 },
+    Else { node: u32, clause: u32 },
+    For { node: u32 },
+    WhileCondition { node: u32, clause: u32 },
+    WhileBody { node: u32 },
 }
 
 pub(super) struct Frame {
     pub(super) open: Open,
-    pub(super) items: Vec<u32>,
     /// Places taken by what encloses this list.
     pub(super) places: usize,
+    /// Nothing is in the list yet.
+    pub(super) empty: bool,
     /// A command is complete, a delimiter has to follow before the next.
     pub(super) complete: bool,
     pub(super) delimited: bool,
@@ -60,8 +31,8 @@ impl Frame {
     pub(super) fn new(open: Open, places: usize) -> Self {
         Self {
             open,
-            items: Vec::new(),
             places,
+            empty: true,
             complete: false,
             delimited: false,
             new_line: false,
@@ -72,8 +43,16 @@ impl Frame {
     pub(super) fn next_places(&self) -> usize {
         match self.open {
             Open::Top => self.places,
-            _ if self.items.is_empty() && !self.complete => self.places + 1,
+            _ if self.empty => self.places + 1,
             _ => self.places + 2,
         }
+    }
+
+    /// A command of this list is complete.
+    pub(super) fn completed(&mut self) {
+        self.empty = false;
+        self.complete = true;
+        self.delimited = false;
+        self.new_line = false;
     }
 }

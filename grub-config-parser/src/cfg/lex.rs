@@ -50,9 +50,14 @@ pub fn tokens(source: &[u8]) -> impl Iterator<Item = Token> {
 pub(super) struct Lexer<'a> {
     source: &'a [u8],
     at: usize,
+    /// True if a `$` in double quotes was seen since this was last made false.
+    pub(super) quoted_dollar: bool,
     /// True once a line that GRUB's own reader drops (it starts with `#`) was seen inside a word.
     pub(super) comment_in_word: bool,
 }
+
+/// So many blanks are skipped without a token for them.
+const FEW_BLANKS: usize = 8;
 
 const BLANK: u8 = 1;
 /// What a word may hold without quotes.
@@ -102,8 +107,14 @@ impl<'a> Lexer<'a> {
         Self {
             source,
             at: 0,
+            quoted_dollar: false,
             comment_in_word: false,
         }
+    }
+
+    /// Goes to a place where a token begins.
+    pub(super) fn seek(&mut self, at: usize) {
+        self.at = at;
     }
 
     pub(super) fn position(&self) -> usize {
@@ -124,6 +135,36 @@ impl<'a> Lexer<'a> {
 
     fn skip_class(&self, at: usize, wanted: u8) -> usize {
         self.skip_while(at, |byte| class(byte) & wanted != 0)
+    }
+
+    /// The next token that is neither blank nor a comment.
+    #[inline]
+    pub(super) fn next_solid(&mut self) -> Option<Token> {
+        // Most tokens are plain words behind a blank or a few tabs.
+        let rest = self.source.get(self.at..).unwrap_or(&[]);
+        let few = rest.iter().take(FEW_BLANKS);
+        let blanks = few.take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let start = self.at + blanks;
+        if let Some(first) = rest.get(blanks)
+            && class(*first) & WORD != 0
+        {
+            if *first != b'#'
+                && let Ok((kind, end)) = self.plain_word(start)
+            {
+                self.at = end;
+                return Some(Token {
+                    kind,
+                    span: start..end,
+                });
+            }
+            self.at = start;
+        }
+        loop {
+            let token = self.next_token()?;
+            if !matches!(token.kind, TokenKind::Blank | TokenKind::Comment) {
+                return Some(token);
+            }
+        }
     }
 
     pub(super) fn next_token(&mut self) -> Option<Token> {
@@ -178,20 +219,39 @@ impl<'a> Lexer<'a> {
         (kind, end)
     }
 
-    fn word(&mut self, start: usize) -> (TokenKind, usize) {
-        // Most words are names or plain text.
-        let name_end = self.skip_class(start, NAME);
-        let plain_end = self.skip_class(name_end, WORD);
-        let ends = !matches!(self.byte(plain_end), Some(b'\\' | b'"' | b'\'' | b'$'));
-        if ends && plain_end - start + 1 < TOKEN_BUFFER && plain_end > start {
-            let first = self.byte(start).unwrap_or(0);
-            if name_end == plain_end && is_name_start(first) {
-                return (TokenKind::Name, plain_end);
+    /// Reads a name or plain text, as most words are; or says where something else begins in it.
+    #[inline]
+    fn plain_word(&self, start: usize) -> Result<(TokenKind, usize), usize> {
+        let rest = self.source.get(start..).unwrap_or(&[]);
+        // What all of its bytes may be part of.
+        let mut common = NAME | WORD;
+        let mut end = start;
+        for byte in rest {
+            let own = class(*byte);
+            if own & WORD == 0 {
+                break;
+            }
+            common &= own;
+            end += 1;
+        }
+        let ends = !matches!(self.byte(end), Some(b'\\' | b'"' | b'\'' | b'$'));
+        if ends && end - start + 1 < TOKEN_BUFFER && end > start {
+            let first = rest.first().copied().unwrap_or(0);
+            if common & NAME != 0 && is_name_start(first) {
+                return Ok((TokenKind::Name, end));
             }
             if !matches!(first, b'[' | b']') {
-                return (TokenKind::Word, plain_end);
+                return Ok((TokenKind::Word, end));
             }
         }
+        Err(end)
+    }
+
+    fn word(&mut self, start: usize) -> (TokenKind, usize) {
+        let plain_end = match self.plain_word(start) {
+            Ok(found) => return found,
+            Err(end) => end,
+        };
         let mut at = plain_end;
         // An unquoted backslash may not join the last line with nothing.
         let mut joined_nothing = false;
@@ -221,16 +281,17 @@ impl<'a> Lexer<'a> {
             }
         }
         let text = self.source.get(start..at).unwrap_or(&[]);
-        let kind = if joined_nothing || !fits(text) || matches!(text, b"[[" | b"]]") {
-            TokenKind::Bad
-        } else if text.first().copied().is_some_and(is_name_start)
-            && text.iter().copied().all(is_name_char)
-        {
-            TokenKind::Name
-        } else {
-            TokenKind::Word
-        };
-        (kind, at)
+        if joined_nothing || !fits(text) || matches!(text, b"[[" | b"]]") {
+            return (TokenKind::Bad, at);
+        }
+        (
+            if is_name(text) {
+                TokenKind::Name
+            } else {
+                TokenKind::Word
+            },
+            at,
+        )
     }
 
     /// A backslash and what it escapes. At the end of the text it escapes the newline that GRUB adds.
@@ -252,6 +313,10 @@ impl<'a> Lexer<'a> {
 
     fn double_quoted(&mut self, mut at: usize) -> Option<usize> {
         loop {
+            let rest = self.source.get(at..)?;
+            at += rest
+                .iter()
+                .position(|byte| matches!(byte, b'"' | b'\\' | b'\n' | b'$'))?;
             match self.byte(at)? {
                 b'"' => return Some(at + 1),
                 b'\\' => {
@@ -260,6 +325,7 @@ impl<'a> Lexer<'a> {
                 }
                 byte => {
                     at += 1;
+                    self.quoted_dollar |= byte == b'$';
                     self.note_line(byte, at);
                 }
             }
@@ -268,10 +334,17 @@ impl<'a> Lexer<'a> {
 
     fn single_quoted(&mut self, at: usize) -> Option<usize> {
         let rest = self.source.get(at..)?;
-        let length = rest.iter().position(|byte| *byte == b'\'')?;
-        let text = rest.get(..length)?;
+        let (mut length, mut newlines) = (0, false);
+        for byte in rest {
+            if *byte == b'\'' {
+                break;
+            }
+            newlines |= *byte == b'\n';
+            length += 1;
+        }
+        let text = rest.get(..length).filter(|_| length < rest.len())?;
         // Titles have no newlines.
-        if text.contains(&b'\n') && text.windows(2).any(|pair| pair == b"\n#") {
+        if newlines && text.windows(2).any(|pair| pair == b"\n#") {
             self.comment_in_word = true;
         }
         Some(at + length + 1)
@@ -309,6 +382,10 @@ pub(super) fn variable(source: &[u8], at: usize) -> Option<(Range<usize>, usize)
     Some((start..end, end + usize::from(braced)))
 }
 
+fn is_name(text: &[u8]) -> bool {
+    text.first().copied().is_some_and(is_name_start) && text.iter().copied().all(is_name_char)
+}
+
 /// True if flex's buffer holds the word. A newline at its end takes one byte more, and so does text
 /// without any quoting, unless it is a name.
 fn fits(text: &[u8]) -> bool {
@@ -318,7 +395,5 @@ fn fits(text: &[u8]) -> bool {
     let plain = !text
         .iter()
         .any(|byte| matches!(byte, b'"' | b'\'' | b'$' | b'\\'));
-    let name =
-        text.first().copied().is_some_and(is_name_start) && text.iter().copied().all(is_name_char);
-    text.len() < TOKEN_BUFFER - usize::from(text.last() == Some(&b'\n') || plain && !name)
+    text.len() < TOKEN_BUFFER - usize::from(text.last() == Some(&b'\n') || plain && !is_name(text))
 }

@@ -1,12 +1,15 @@
 //! Running a script: GRUB's `script/execute.c` without recursion and with an end.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::ast::{Ast, Kind, Slice};
 use super::env::Env;
+use super::room::{Incomplete, texts};
 use super::traced::{Setter, Trace};
+use crate::room::Room;
 
 /// A list of commands in the tree it belongs to.
 #[derive(Debug, Clone)]
@@ -34,17 +37,39 @@ pub(super) struct RawEntry {
     pub(super) bls: Option<usize>,
 }
 
+/// The entries of a menu. They are large, and a list that grows needs three times its size.
+#[allow(clippy::vec_box, reason = "the list itself stays small")]
+pub(super) type RawMenu = Vec<Box<RawEntry>>;
+
 /// A command that a body has run.
 #[derive(Debug, Clone)]
 pub(super) struct Ran {
     pub(super) argv: Vec<Vec<u8>>,
-    /// The words of the command, as written, and the tree that they are in.
-    pub(super) words: Slice,
+    /// Where the command's words begin, and the tree that they are in.
+    pub(super) at: u32,
     pub(super) ast: Arc<Ast>,
     /// For each of `argv` the word that it began in; empty where `!` stands before the command.
     pub(super) origins: Vec<usize>,
     /// For a `linux` command, where its words come from.
     pub(super) trace: Option<Trace>,
+}
+
+impl Ran {
+    /// About what it takes, in a list that grows.
+    pub(super) fn bytes(&self) -> usize {
+        let trace = self.trace.as_ref().map_or(0, super::traced::Trace::bytes);
+        let origins = self.origins.capacity() * size_of::<usize>();
+        3 * size_of::<Self>() + 2 * texts(&self.argv) + origins + trace
+    }
+}
+
+impl RawEntry {
+    /// About what it takes and the menu's entry that is made of it, without the commands of its body.
+    fn bytes(&self) -> usize {
+        let id = self.title.len() + self.id.len() + self.users.as_ref().map_or(0, Vec::len);
+        let list = 3 * size_of::<Box<Self>>();
+        size_of::<Self>() + list + 2 * id + 3 * texts(&self.classes) + texts(&self.args)
+    }
 }
 
 pub(super) struct Files<'a> {
@@ -59,11 +84,11 @@ pub(super) struct Files<'a> {
 pub(super) enum Frame {
     /// `script`: GRUB runs a script's lines one by one, and `return` only ends the line.
     List { code: Code, next: u32, script: bool },
+    /// `clause` is the condition that has run; `end` is behind the last clause.
     If {
         ast: Arc<Ast>,
-        branches: Slice,
-        next: u32,
-        otherwise: Slice,
+        clause: u32,
+        end: u32,
     },
     For {
         ast: Arc<Ast>,
@@ -71,6 +96,8 @@ pub(super) enum Frame {
         body: Slice,
         values: Vec<Vec<u8>>,
         next: usize,
+        /// What the values take.
+        cost: usize,
     },
     While {
         ast: Arc<Ast>,
@@ -83,6 +110,8 @@ pub(super) enum Frame {
         scope: Option<Vec<Vec<u8>>>,
         loops: u64,
         invert: bool,
+        /// What the arguments take.
+        cost: usize,
     },
     /// A list run by `eval`.
     Eval { invert: bool },
@@ -91,8 +120,11 @@ pub(super) enum Frame {
 }
 
 /// How much running a script and its entries may do: one unit a command, one for 16 bytes that are
-/// made or copied. This also bounds memory.
+/// made or copied.
 const FUEL: u64 = 8_000_000;
+
+/// What a function takes besides its name.
+const FUNCTION: usize = 120;
 
 /// `MAX_RECURSION_DEPTH`: how deep commands, lists and calls may nest when they run.
 const DEPTH: usize = 64;
@@ -106,11 +138,14 @@ pub(super) struct Machine<'a> {
     pub(super) saved: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     pub(super) functions: BTreeMap<Vec<u8>, Code>,
     pub(super) scope: Option<Vec<Vec<u8>>>,
-    pub(super) menu: Vec<RawEntry>,
+    pub(super) menu: RawMenu,
     /// The commands run, where `record` is on.
     pub(super) ran: Vec<Ran>,
     pub(super) record: bool,
-    pub(super) fuel: u64,
+    fuel: u64,
+    pub(super) room: Room,
+    /// Why the run was stopped, if it was.
+    pub(super) incomplete: Option<Incomplete>,
     pub(super) frames: Vec<Frame>,
     /// Levels in use. As in GRUB, each refusal of a deeper one loses one for ever.
     pub(super) depth: usize,
@@ -131,7 +166,7 @@ pub(super) struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    pub(super) fn new(files: &'a Files<'a>) -> Self {
+    pub(super) fn new(files: &'a Files<'a>, room: Room) -> Self {
         Self {
             files,
             env: Env::default(),
@@ -142,6 +177,8 @@ impl<'a> Machine<'a> {
             ran: Vec::new(),
             record: false,
             fuel: FUEL,
+            room,
+            incomplete: None,
             frames: Vec::new(),
             depth: 0,
             status: 0,
@@ -156,10 +193,37 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Uses fuel; false once the run has to stop.
     pub(super) fn burn(&mut self, bytes: usize) -> bool {
         let cost = 1 + bytes as u64 / 16;
         self.fuel = self.fuel.saturating_sub(cost);
+        if self.fuel == 0 {
+            self.incomplete.get_or_insert(Incomplete::Endless);
+        } else if self.env.bytes() > self.room.left() {
+            self.stop(Incomplete::TooLarge);
+        }
         self.fuel > 0
+    }
+
+    pub(super) fn stop(&mut self, why: Incomplete) {
+        self.fuel = 0;
+        self.incomplete.get_or_insert(why);
+    }
+
+    /// Adds an entry to the menu.
+    pub(super) fn add_entry(&mut self, entry: RawEntry) {
+        if self.hold(entry.bytes()) {
+            self.menu.push(Box::new(entry));
+        }
+    }
+
+    /// Counts memory that is kept; false where the run has to stop for it.
+    pub(super) fn hold(&mut self, bytes: usize) -> bool {
+        let fits = self.room.take(bytes);
+        if !fits {
+            self.stop(Incomplete::TooLarge);
+        }
+        fits
     }
 
     /// Runs a script to its end, or until the fuel is gone.
@@ -217,22 +281,16 @@ impl<'a> Machine<'a> {
     fn step(&mut self, frame: Frame) {
         match frame {
             Frame::List { code, next, script } => self.step_list(code, next, script),
-            Frame::If {
-                ast,
-                branches,
-                next,
-                otherwise,
-            } => {
-                self.step_if(&ast, branches, next, otherwise);
-            }
+            Frame::If { ast, clause, end } => self.step_if(&ast, clause, end),
             Frame::For {
                 ast,
                 name,
                 body,
                 values,
                 next,
+                cost,
             } => {
-                self.step_for(ast, name, body, values, next);
+                self.step_for(ast, name, body, (values, cost), next);
             }
             Frame::While {
                 ast,
@@ -247,7 +305,9 @@ impl<'a> Machine<'a> {
                 scope,
                 loops,
                 invert,
+                cost,
             } => {
+                self.room.give_back(cost);
                 self.returning = false;
                 self.loops = loops;
                 self.scope = scope;
@@ -277,23 +337,19 @@ impl<'a> Machine<'a> {
         let returning = next > code.list.start && self.returning;
         if returning && script {
             // The rest of the line is gone.
-            while let Some(index) = code.ast.lists.get(next as usize)
-                && next < code.list.end
-                && code.ast.node(*index).is_some_and(|node| !node.new_line)
-            {
-                next += 1;
+            while next < code.list.end && code.ast.node(next).is_some_and(|node| !node.new_line) {
+                next = code.ast.after(next);
             }
         }
         let over = next >= code.list.end || self.breaks > 0 || returning && !script;
-        let index = code.ast.lists.get(next as usize).copied().filter(|_| !over);
-        let Some(index) = index else {
+        if over {
             self.depth = self.depth.saturating_sub(1);
             return;
-        };
+        }
         let ast = Arc::clone(&code.ast);
         self.frames.push(Frame::List {
             code,
-            next: next + 1,
+            next: ast.after(next),
             script,
         });
         if !self.deeper() {
@@ -301,31 +357,33 @@ impl<'a> Machine<'a> {
             return;
         }
         self.frames.push(Frame::Leave);
-        if let Some(node) = ast.node(index) {
-            self.start(&ast, node.kind);
-        }
+        self.start(ast, next);
     }
 
-    fn start(&mut self, ast: &Arc<Ast>, kind: Kind) {
-        let ast = Arc::clone(ast);
-        match kind {
-            Kind::Command { words, block } => self.command(&ast, words, block),
-            Kind::If {
-                branches,
-                otherwise,
-            } => {
-                let first = ast.branches.get(branches.start as usize).map(|pair| pair.0);
-                let next = branches.start;
+    fn start(&mut self, ast: Arc<Ast>, index: u32) {
+        let Some(node) = ast.node(index).copied() else {
+            return;
+        };
+        let first = index + 1;
+        match node.kind {
+            Kind::Command | Kind::Block => {
+                let block = ast.block(index);
+                self.command(&ast, node.at, block);
+            }
+            Kind::If => {
                 self.frames.push(Frame::If {
                     ast: Arc::clone(&ast),
-                    branches,
-                    next,
-                    otherwise,
+                    clause: first,
+                    end: node.link,
                 });
-                self.push_condition(&ast, first.unwrap_or_default());
+                self.push_condition(&ast, ast.clause(first));
             }
-            Kind::For { name, words, body } => {
+            Kind::For => {
+                let (name, words) = ast.for_head(node.at);
                 let values = self.expand(&ast, words, false).args;
+                let cost = texts(&values);
+                self.hold(cost);
+                let body = ast.inside(index, first);
                 self.loops += 1;
                 self.status = 0;
                 self.frames.push(Frame::For {
@@ -334,59 +392,65 @@ impl<'a> Machine<'a> {
                     body,
                     values,
                     next: 0,
+                    cost,
                 });
             }
-            Kind::While {
-                condition,
-                body,
-                until,
-            } => {
+            Kind::While | Kind::Until => {
                 self.loops += 1;
+                let condition = ast.clause(first);
+                let body = ast.inside(index, condition.end);
                 let list = Arc::clone(&ast);
                 self.frames.push(Frame::While {
                     ast,
                     condition,
                     body,
-                    until,
+                    until: node.kind == Kind::Until,
                     in_body: false,
                 });
                 self.push_list(&list, condition);
             }
-            Kind::Function { name, body } => {
+            Kind::Function => {
+                let name = ast.words(node.at).next().unwrap_or_default();
                 let code = Code {
                     ast: Arc::clone(&ast),
-                    list: body,
+                    list: ast.inside(index, first),
                 };
-                self.functions.insert(ast.text(name).to_vec(), code);
+                let name = ast.text(name).to_vec();
+                if self.functions.contains_key(&name) || self.hold(FUNCTION + name.len()) {
+                    self.functions.insert(name, code);
+                }
             }
+            Kind::Text | Kind::Clause | Kind::Else => {}
         }
     }
 
-    fn step_if(&mut self, ast: &Arc<Ast>, branches: Slice, next: u32, otherwise: Slice) {
+    fn step_if(&mut self, ast: &Arc<Ast>, clause: u32, end: u32) {
         if self.returning {
             return;
         }
+        let body = ast.after(clause);
         if self.status == 0 {
-            let body = ast.branches.get(next as usize).map(|pair| pair.1);
-            self.push_list(ast, body.unwrap_or_default());
+            self.push_list(ast, ast.clause(body));
             return;
         }
-        let next = next + 1;
-        if next < branches.end
-            && let Some((condition, _)) = ast.branches.get(next as usize)
-        {
-            self.frames.push(Frame::If {
-                ast: Arc::clone(ast),
-                branches,
-                next,
-                otherwise,
-            });
-            self.push_list(ast, *condition);
-        } else {
-            self.status = 0;
-            if !otherwise.is_empty() {
-                self.push_list(ast, otherwise);
+        let next = ast.after(body);
+        match ast.node(next).filter(|_| next < end).map(|node| node.kind) {
+            Some(Kind::Clause) => {
+                self.frames.push(Frame::If {
+                    ast: Arc::clone(ast),
+                    clause: next,
+                    end,
+                });
+                self.push_list(ast, ast.clause(next));
             }
+            Some(_) => {
+                self.status = 0;
+                let otherwise = ast.clause(next);
+                if !otherwise.is_empty() {
+                    self.push_list(ast, otherwise);
+                }
+            }
+            None => self.status = 0,
         }
     }
 
@@ -395,14 +459,12 @@ impl<'a> Machine<'a> {
         ast: Arc<Ast>,
         name: Slice,
         body: Slice,
-        values: Vec<Vec<u8>>,
+        (values, cost): (Vec<Vec<u8>>, usize),
         next: usize,
     ) {
-        if next > 0 && self.returning {
-            self.end_loop();
-            return;
-        }
-        let Some(value) = values.get(next) else {
+        let value = values.get(next).filter(|_| next == 0 || !self.returning);
+        let Some(value) = value else {
+            self.room.give_back(cost);
             self.end_loop();
             return;
         };
@@ -418,9 +480,11 @@ impl<'a> Machine<'a> {
                 body,
                 values,
                 next: next + 1,
+                cost,
             });
             self.push_list(&list, body);
         } else {
+            self.room.give_back(cost);
             self.end_loop();
         }
     }
@@ -464,11 +528,14 @@ impl<'a> Machine<'a> {
 
     /// Calls a function.
     pub(super) fn call(&mut self, code: Code, args: Vec<Vec<u8>>, invert: bool) {
+        let cost = texts(&args);
+        self.hold(cost);
         let scope = self.scope.replace(args);
         self.frames.push(Frame::Call {
             scope,
             loops: self.loops,
             invert,
+            cost,
         });
         self.loops = 0;
         self.frames.push(Frame::List {

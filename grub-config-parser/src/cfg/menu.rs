@@ -1,17 +1,24 @@
 //! Running a script and reading its menu.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::sync::Arc;
+use alloc::vec::{self, Vec};
+use core::iter::Enumerate;
 
-use super::body::{Command, LinuxLine, RootSearch, is_initrd, is_linux, loader_quote};
+use super::ast::Slice;
+use super::body::{Command, LinuxLine, is_initrd, is_linux, loader_quote};
 use super::env::Env;
-use super::machine::{Code, Files, Machine, Ran, RawEntry};
+use super::machine::{Code, Files, Machine, Ran, RawEntry, RawMenu};
+use super::room::Incomplete;
 use super::script::Script;
 use super::select::{chosen, default_index, rest_of_default};
 use super::traced::{LineTrace, Places, Setting};
 use crate::bls::{Order, Snippet};
 use crate::cmdline::CommandLine;
+use crate::lines::Lines;
+use crate::room::Room;
 
 /// What GRUB would find when it runs the script.
 #[derive(Debug, Clone, Default)]
@@ -78,6 +85,29 @@ pub struct Menu {
     pub uses_blscfg: bool,
     /// The variables as they are when the script runs `blscfg`; empty where it does not.
     pub bls_variables: BTreeMap<String, Setting>,
+    /// Why this is not the whole menu, if it is not: what GRUB would show or boot is not known then.
+    pub incomplete: Option<Incomplete>,
+}
+
+impl Menu {
+    /// The menu, if it is the whole of it.
+    ///
+    /// ```
+    /// use grub_config_parser::cfg::{Context, Incomplete, Script};
+    /// let script = Script::parse(b"menuentry a { linux /k; }\nwhile true; do true; done\n")?;
+    /// let menu = script.menu(&Context::default());
+    /// assert_eq!(menu.complete().unwrap_err(), Incomplete::Endless);
+    /// # Ok::<(), grub_config_parser::cfg::SyntaxError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn complete(self) -> Result<Self, Incomplete> {
+        match self.incomplete {
+            Some(why) => Err(why),
+            None => Ok(self),
+        }
+    }
 }
 
 /// One entry of a menu.
@@ -103,13 +133,11 @@ pub struct Entry {
     /// `raw`, split as the kernel does.
     pub cmdline: CommandLine,
     /// The titles of the submenus around it, outermost first.
-    pub submenu_path: Vec<String>,
+    pub submenu_path: Arc<[String]>,
     /// The `linux` command, where it stands in the entry's own body.
     pub linux_line: Option<LinuxLine>,
     /// What the body runs before the last `linux` command, words expanded.
     pub commands: Vec<Command>,
-    /// How the body finds the root device.
-    pub root_search: RootSearch,
     /// The place among [`Bls::files`] of the file that `blscfg` made it of.
     pub bls: Option<usize>,
     /// Where `raw` comes from.
@@ -132,18 +160,17 @@ const FEATURES: &[&str] = &[
 
 /// One menu whose entries are being looked at.
 struct Level {
-    entries: Vec<RawEntry>,
-    next: usize,
+    entries: Enumerate<vec::IntoIter<Box<RawEntry>>>,
     env: Env,
     status: Option<i32>,
-    path: Vec<String>,
+    path: Arc<[String]>,
     /// The entry that boots, if this menu is on the way of the default.
     default: Option<usize>,
 }
 
 impl Script {
-    /// Runs the script once and then each entry's body, in memory, and gives the menu. A script that
-    /// does not end is stopped.
+    /// Runs the script once and then each entry's body, in memory, and gives the menu. A script that does
+    /// not end, or would fill the memory, is stopped, and the menu says so: [`Menu::incomplete`].
     pub fn menu(&self, context: &Context) -> Menu {
         let files = Files {
             env: (context.env_present || !context.env.is_empty()).then_some(&context.env),
@@ -151,7 +178,14 @@ impl Script {
             keep_saved: context.keep_saved,
             bls: context.bls.as_ref(),
         };
-        let mut machine = Machine::new(&files);
+        let bls = context.bls.iter().flat_map(|bls| &bls.files);
+        let env = context.env.iter();
+        let input = self.source().len()
+            + bls.map(Snippet::size).sum::<usize>()
+            + env
+                .map(|(name, value)| name.len() + value.len())
+                .sum::<usize>();
+        let mut machine = Machine::new(&files, Room::new(input, self.bytes()));
         let own = FEATURES.iter().map(|name| (*name, "y"));
         let given = context
             .variables
@@ -164,14 +198,14 @@ impl Script {
         machine.own = Some(self.ast.clone());
         machine.run(Code {
             ast: self.ast.clone(),
-            list: self.ast.root,
+            list: self.ast.root(),
         });
         let mut menu = Menu {
             superusers: machine.env.text("superusers"),
             timeout: machine.env.text("timeout"),
             ..Menu::default()
         };
-        self.scan(&mut menu);
+        self.scan(&mut machine, &mut menu);
         let lines = Lines::new(self.source());
         let places = Places {
             own: &self.ast,
@@ -185,18 +219,23 @@ impl Script {
         if menu.default.is_none() && !menu.entries.is_empty() {
             menu.default = Some(0);
         }
+        menu.incomplete = machine.incomplete;
         menu
     }
 
-    fn scan(&self, menu: &mut Menu) {
+    fn scan(&self, machine: &mut Machine<'_>, menu: &mut Menu) {
         for words in self.commands() {
-            match words.as_slice() {
-                [b"source" | b"." | b"configfile", file, ..] => {
+            match words {
+                (b"source" | b"." | b"configfile", Some(file)) => {
+                    // In a list that grows.
+                    if !machine.hold(3 * size_of::<String>() + 3 * file.len()) {
+                        return;
+                    }
                     menu.sources
                         .push(String::from_utf8_lossy(file).into_owned());
                 }
-                [b"load_env", ..] => menu.loads_env = true,
-                [b"blscfg", ..] => menu.uses_blscfg = true,
+                (b"load_env", _) => menu.loads_env = true,
+                (b"blscfg", _) => menu.uses_blscfg = true,
                 _ => {}
             }
         }
@@ -207,89 +246,79 @@ impl Script {
         machine: &mut Machine<'_>,
         menu: &mut Menu,
         ids_first: bool,
-        lines: &Lines,
+        lines: &Lines<'_>,
         places: &Places<'_>,
     ) {
         let depth = machine.depth;
-        let mut levels = Vec::new();
         let entries = core::mem::take(&mut machine.menu);
         let default = default_index(machine.env.get(b"default"), &entries, ids_first);
         menu.default_place = default;
-        let env = machine.env.clone();
-        levels.push(Level {
-            entries,
-            next: 0,
-            env,
-            status: machine.has_status.then_some(machine.status),
-            path: Vec::new(),
-            default: Some(default),
-        });
+        let mut levels = alloc::vec![level(machine, menu, entries, Arc::default(), Some(default))];
         while let Some(level) = levels.last_mut() {
-            let index = level.next;
-            // Each is looked at once.
-            let Some(entry) = level.entries.get_mut(index).map(core::mem::take) else {
+            let Some((index, raw)) = level.entries.next() else {
+                machine.room.give_back(level.env.bytes());
                 levels.pop();
                 continue;
             };
-            level.next += 1;
             let path: usize = level.path.iter().map(|title| title.len() + 24).sum();
-            if !machine.burn(level.env.size() + path) {
+            if !machine.burn(level.env.bytes() + path) {
                 break;
             }
             let on_way = level.default == Some(index);
             let env = &level.env;
-            machine.env = if entry.submenu {
+            machine.env = if raw.submenu {
                 env.exported()
             } else {
                 env.clone()
             };
-            enter(&mut machine.env, env, &entry.id);
-            machine.record = !entry.submenu;
-            machine.scope = Some(entry.args.clone());
+            enter(&mut machine.env, env, &raw.id);
+            machine.record = !raw.submenu;
+            machine.scope = Some(raw.args.clone());
             machine.depth = depth;
             // `$?` is a variable that nothing exports.
-            let status = level.status.filter(|_| !entry.submenu);
+            let status = level.status.filter(|_| !raw.submenu);
             machine.status = status.unwrap_or(0);
             machine.has_status = status.is_some();
-            if let Some(body) = &entry.body {
+            if let Some(body) = &raw.body {
                 machine.run(body.clone());
             }
-            let title = String::from_utf8_lossy(&entry.title).into_owned();
-            if entry.submenu {
+            let path = Arc::clone(&level.path);
+            if raw.submenu {
                 let entries = core::mem::take(&mut machine.menu);
                 let default =
                     on_way.then(|| default_index(machine.env.get(b"default"), &entries, ids_first));
-                let mut path = level.path.clone();
-                path.push(title);
-                let env = core::mem::take(&mut machine.env);
-                levels.push(Level {
-                    entries,
-                    next: 0,
-                    env,
-                    status: machine.has_status.then_some(machine.status),
-                    path,
-                    default,
-                });
-            } else {
-                machine.menu.clear();
-                if on_way {
-                    menu.default = Some(menu.entries.len());
+                let title = String::from_utf8_lossy(&raw.title).into_owned();
+                let path: Arc<[String]> = path.iter().cloned().chain([title]).collect();
+                if !machine.hold(path.iter().map(|title| title.len() + 24).sum()) {
+                    break;
                 }
-                let ran = core::mem::take(&mut machine.ran);
-                let path = level.path.clone();
-                menu.entries
-                    .push(self.entry(&entry, title, &ran, path, (lines, places)));
+                levels.push(self::level(machine, menu, entries, path, default));
+                continue;
             }
+            machine.menu.clear();
+            let ran = core::mem::take(&mut machine.ran);
+            if machine.incomplete == Some(Incomplete::TooLarge) {
+                break;
+            }
+            if on_way {
+                menu.default = Some(menu.entries.len());
+            }
+            let entry = self.entry(&raw, &ran, path, (lines, places));
+            machine.room.give_back(ran.iter().map(Ran::bytes).sum());
+            drop(ran);
+            if !machine.hold(entry.bytes()) || !make_room(machine, &mut menu.entries, 1) {
+                break;
+            }
+            menu.entries.push(entry);
         }
     }
 
     fn entry(
         &self,
         raw: &RawEntry,
-        title: String,
         ran: &[Ran],
-        submenu_path: Vec<String>,
-        (lines, places): (&Lines, &Places<'_>),
+        submenu_path: Arc<[String]>,
+        (lines, places): (&Lines<'_>, &Places<'_>),
     ) -> Entry {
         let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
         let called = |ran: &Ran, wanted: fn(&[u8]) -> bool| {
@@ -300,11 +329,11 @@ impl Script {
         let linux = linux.and_then(|index| ran.get(index));
         let args: Vec<String> =
             linux.map_or_else(Vec::new, |ran| ran.argv.iter().skip(2).map(text).collect());
-        let line = loader_quote(args.iter().map(String::as_str));
-        let commands: Vec<Command> = before.iter().map(Command::new).collect();
+        let mut line = loader_quote(args.iter().map(String::as_str));
+        line.shrink_to_fit();
         let initrd = ran.iter().rev().find(|ran| called(ran, is_initrd));
         Entry {
-            title,
+            title: text(&raw.title),
             id: text(&raw.id),
             classes: raw.classes.iter().map(text).collect(),
             unrestricted: raw.unrestricted,
@@ -317,9 +346,8 @@ impl Script {
             submenu_path,
             linux_line: linux.and_then(|ran| self.linux_line(raw, ran, lines)),
             trace: linux.map_or_else(LineTrace::default, |ran| places.line_trace(ran, 2)),
-            root_search: RootSearch::of(&commands),
+            commands: before.iter().map(Command::new).collect(),
             bls: raw.bls,
-            commands,
         }
     }
 
@@ -329,11 +357,8 @@ impl Script {
         if !own(&ran.ast) || !own(&raw.body.as_ref()?.ast) {
             return None;
         }
-        let words = self.ast.words(ran.words);
-        let (start, end) = (
-            words.first()?.span.start as usize,
-            words.last()?.span.end as usize,
-        );
+        let words: Vec<Slice> = self.ast.words(ran.at).collect();
+        let (start, end) = (ran.at as usize, words.last()?.end as usize);
         let block = raw.span?.range();
         if start < block.start || end > block.end {
             return None;
@@ -349,12 +374,12 @@ impl Script {
         {
             return None;
         }
-        let kernel = words.get(kernel_word)?.span.end as usize;
+        let kernel = words.get(kernel_word)?.end as usize;
         let offset = |at: usize| self.original_offset(at);
         // The end is the byte behind the last one that belongs to it.
         let behind = |at: usize| at.checked_sub(1).map_or(0, |last| offset(last) + 1);
         let span = match words.get(kernel_word + 1) {
-            Some(first) => offset(first.span.start as usize)..behind(end),
+            Some(first) => offset(first.start as usize)..behind(end),
             None => behind(kernel)..behind(kernel),
         };
         Some(LinuxLine {
@@ -364,6 +389,65 @@ impl Script {
     }
 }
 
+impl Entry {
+    /// About how many bytes it takes besides its place in the list.
+    fn bytes(&self) -> usize {
+        let list = |texts: &[String]| -> usize {
+            texts
+                .iter()
+                .map(|text| size_of_val(text) + text.len())
+                .sum()
+        };
+        let option = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        self.title.len()
+            + self.id.len()
+            + list(&self.classes)
+            + list(&self.initrds)
+            + option(&self.users)
+            + option(&self.kernel)
+            + self.raw.len()
+            + self.cmdline.bytes()
+            + self.commands.iter().map(Command::bytes).sum::<usize>()
+            + self.trace.bytes()
+    }
+}
+
+/// Begins to look at a menu.
+fn level(
+    machine: &mut Machine<'_>,
+    menu: &mut Menu,
+    entries: RawMenu,
+    path: Arc<[String]>,
+    default: Option<usize>,
+) -> Level {
+    make_room(machine, &mut menu.entries, entries.len());
+    let env = core::mem::take(&mut machine.env);
+    machine.hold(env.bytes());
+    Level {
+        entries: entries.into_iter().enumerate(),
+        env,
+        status: machine.has_status.then_some(machine.status),
+        path,
+        default,
+    }
+}
+
+/// Makes a list longer, for at least so many more, if there is memory for it.
+fn make_room(machine: &mut Machine<'_>, entries: &mut Vec<Entry>, more: usize) -> bool {
+    let (before, needed) = (entries.capacity(), entries.len() + more);
+    if needed <= before {
+        return true;
+    }
+    let new = needed.max(before + before / 2);
+    // While it is copied both are there.
+    let fits = machine.hold(new * size_of::<Entry>());
+    if fits {
+        entries.reserve_exact(new - entries.len());
+        machine.room.give_back(before * size_of::<Entry>());
+    }
+    fits
+}
+
 /// Sets what GRUB sets before it runs an entry.
 fn enter(inner: &mut Env, outer: &Env, id: &[u8]) {
     inner.set(b"chosen", &chosen(outer.get(b"chosen"), id), None);
@@ -371,26 +455,5 @@ fn enter(inner: &mut Env, outer: &Env, id: &[u8]) {
     match outer.get(b"default").and_then(rest_of_default) {
         Some(rest) => inner.set(b"default", rest, None),
         None => inner.unset(b"default"),
-    }
-}
-
-/// Where lines begin.
-struct Lines {
-    newlines: Vec<usize>,
-}
-
-impl Lines {
-    fn new(source: &[u8]) -> Self {
-        let newlines = source
-            .iter()
-            .enumerate()
-            .filter(|(_, byte)| **byte == b'\n');
-        Self {
-            newlines: newlines.map(|(at, _)| at).collect(),
-        }
-    }
-
-    fn line(&self, at: usize) -> usize {
-        1 + self.newlines.partition_point(|newline| *newline < at)
     }
 }

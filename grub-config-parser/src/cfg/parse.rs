@@ -6,7 +6,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::ast::{Ast, Kind, Node, Slice, Word};
+use super::ast::{Ast, Kind, Node, offset};
 use super::error::SyntaxError;
 use super::frames::{Frame, Open};
 use super::lex::{Lexer, Token, TokenKind};
@@ -23,10 +23,6 @@ pub(super) struct Parser<'a> {
     frames: Vec<Frame>,
     /// The frame on top.
     pub(super) frame: Frame,
-}
-
-pub(super) fn offset(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 /// What one parse gives: the tree (its `source` still empty) and whether a line that GRUB's reader
@@ -48,7 +44,7 @@ pub(super) fn parse(source: &[u8]) -> Result<Parsed, SyntaxError> {
         source,
         lexer: Lexer::new(source),
         peeked: None,
-        ast: Ast::for_source(source.len()),
+        ast: Ast::default(),
         frames: Vec::new(),
         frame: Frame::new(Open::Top, 3),
     };
@@ -63,15 +59,7 @@ pub(super) fn parse(source: &[u8]) -> Result<Parsed, SyntaxError> {
 impl<'a> Parser<'a> {
     fn peek(&mut self) -> Option<&Token> {
         if self.peeked.is_none() {
-            self.peeked = loop {
-                match self.lexer.next_token() {
-                    Some(Token {
-                        kind: TokenKind::Blank | TokenKind::Comment,
-                        ..
-                    }) => {}
-                    other => break other,
-                }
-            };
+            self.peeked = self.lexer.next_solid();
         }
         self.peeked.as_ref()
     }
@@ -129,7 +117,6 @@ impl<'a> Parser<'a> {
             } else {
                 self.skip_newlines();
                 if matches!(self.frame.open, Open::Top) && self.peek().is_none() {
-                    self.ast.root = self.take_list();
                     return Ok(());
                 }
                 self.command()?;
@@ -156,10 +143,7 @@ impl<'a> Parser<'a> {
                 self.frame.delimited = true;
                 self.frame.new_line = true;
             }
-            None if matches!(self.frame.open, Open::Top) => {
-                self.ast.root = self.take_list();
-                return Ok(true);
-            }
+            None if matches!(self.frame.open, Open::Top) => return Ok(true),
             Some(TokenKind::BlockEnd) => self.close_block()?,
             Some(TokenKind::Name) if self.frame.delimited && self.close_word()? => {}
             Some(_) if self.frame.delimited => self.command()?,
@@ -168,21 +152,24 @@ impl<'a> Parser<'a> {
         Ok(false)
     }
 
-    pub(super) fn take_list(&mut self) -> Slice {
-        let start = offset(self.ast.lists.len());
-        self.ast.lists.append(&mut self.frame.items);
-        Slice {
-            start,
-            end: offset(self.ast.lists.len()),
-        }
+    /// Adds a node; its link is told when it ends.
+    pub(super) fn node(&mut self, kind: Kind, at: usize, new_line: bool) -> u32 {
+        let index = offset(self.ast.nodes.len());
+        self.ast.nodes.push(Node {
+            at: offset(at),
+            link: 0,
+            kind,
+            new_line,
+        });
+        index
     }
 
-    pub(super) fn add(&mut self, kind: Kind, new_line: bool) {
-        self.frame.items.push(offset(self.ast.nodes.len()));
-        self.ast.nodes.push(Node { kind, new_line });
-        self.frame.complete = true;
-        self.frame.delimited = false;
-        self.frame.new_line = false;
+    /// The node ends here.
+    pub(super) fn link(&mut self, index: u32) {
+        let end = offset(self.ast.nodes.len());
+        if let Some(node) = self.ast.nodes.get_mut(index as usize) {
+            node.link = end;
+        }
     }
 
     fn push(&mut self, open: Open, places: usize) -> Result<(), SyntaxError> {
@@ -192,13 +179,10 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Takes the top frame's construct and returns to the one around it.
-    pub(super) fn pop(&mut self) -> Open {
-        let outer = self
-            .frames
-            .pop()
-            .unwrap_or_else(|| Frame::new(Open::Top, 3));
-        core::mem::replace(&mut self.frame, outer).open
+    /// Returns to the construct around the top frame's.
+    pub(super) fn pop(&mut self) {
+        let outer = self.frames.pop();
+        self.frame = outer.unwrap_or_else(|| Frame::new(Open::Top, 3));
     }
 
     /// Goes from one list of a construct to its next.
@@ -222,18 +206,17 @@ impl<'a> Parser<'a> {
         match self.text(&token) {
             b"if" => {
                 self.next();
-                self.push(
-                    Open::IfCondition {
-                        new_line,
-                        done: Vec::new(),
-                    },
-                    places + 2,
-                )
+                let node = self.node(Kind::If, 0, new_line);
+                let clause = self.node(Kind::Clause, 0, false);
+                self.push(Open::IfCondition { node, clause }, places + 2)
             }
             word @ (b"while" | b"until") => {
                 self.next();
                 let until = word == b"until";
-                self.push(Open::WhileCondition { new_line, until }, places + 2)
+                let kind = if until { Kind::Until } else { Kind::While };
+                let node = self.node(kind, 0, new_line);
+                let clause = self.node(Kind::Clause, 0, false);
+                self.push(Open::WhileCondition { node, clause }, places + 2)
             }
             b"for" => {
                 self.next();
@@ -249,57 +232,44 @@ impl<'a> Parser<'a> {
     }
 
     fn simple(&mut self, new_line: bool, places: usize) -> Result<(), SyntaxError> {
+        let at = self.lexer_at();
         let words = self.word_list()?;
         // The first word, the others, and the empty rule behind them; or command, words and block.
-        self.places(places + (words.range().len() + 1).max(3))?;
+        self.places(places + (words + 1).max(3))?;
         if self.peek_kind() != Some(TokenKind::BlockStart) {
-            self.add(Kind::Command { words, block: None }, new_line);
+            self.node(Kind::Command, at, new_line);
+            self.frame.completed();
             return Ok(());
         }
-        let text_start = self.next().map_or(0, |token| offset(token.span.end));
-        self.push(
-            Open::Block {
-                words,
-                new_line,
-                text_start,
-            },
-            places + 4,
-        )
+        let text = self.next().map_or(0, |token| token.span.end);
+        let node = self.node(Kind::Block, at, new_line);
+        self.node(Kind::Text, text, false);
+        self.push(Open::Block { node }, places + 4)
     }
 
-    /// Words up to something that is none. Reserved words count here.
-    fn word_list(&mut self) -> Result<Slice, SyntaxError> {
-        let start = offset(self.ast.words.len());
+    /// Counts words up to something that is none. Reserved words count here.
+    fn word_list(&mut self) -> Result<usize, SyntaxError> {
+        let mut words = 0;
         while let Some(TokenKind::Name | TokenKind::Word) = self.peek_kind() {
-            let Some(token) = self.next() else { break };
-            let span = Slice {
-                start: offset(token.span.start),
-                end: offset(token.span.end),
-            };
-            let first = offset(self.ast.parts.len());
-            if split_word(self.source, &token, &mut self.ast.parts).is_none() {
-                return Err(self.error(Some(&token), "a lone `$`; write `\\$`"));
+            // Only such a one can be wrong.
+            if core::mem::take(&mut self.lexer.quoted_dollar)
+                && let Some(token) = &self.peeked
+                && split_word(self.source, token.span.clone(), |_| {}).is_none()
+            {
+                return Err(self.error(self.peeked.as_ref(), "a lone `$`; write `\\$`"));
             }
-            let parts = Slice {
-                start: first,
-                end: offset(self.ast.parts.len()),
-            };
-            self.ast.words.push(Word { parts, span });
+            self.peeked = None;
+            words += 1;
         }
-        Ok(Slice {
-            start,
-            end: offset(self.ast.words.len()),
-        })
+        Ok(words)
     }
 
-    fn name(&mut self) -> Result<Slice, SyntaxError> {
+    /// The place of a name.
+    fn name(&mut self) -> Result<usize, SyntaxError> {
         match self.peek().cloned() {
             Some(token) if token.kind == TokenKind::Name && !is_reserved(self.text(&token)) => {
                 self.next();
-                Ok(Slice {
-                    start: offset(token.span.start),
-                    end: offset(token.span.end),
-                })
+                Ok(token.span.start)
             }
             _ => self.unexpected("a name"),
         }
@@ -312,7 +282,7 @@ impl<'a> Parser<'a> {
             _ => return self.unexpected("`in`"),
         };
         let words = self.word_list()?;
-        self.places(places + 4 + words.range().len() + 1)?;
+        self.places(places + 4 + words + 1)?;
         match self.peek_kind() {
             Some(TokenKind::Semicolon | TokenKind::Newline) => self.next(),
             _ => return self.unexpected("a newline or `;`"),
@@ -324,14 +294,8 @@ impl<'a> Parser<'a> {
             Some(token) if self.text(&token) == b"do" => self.next(),
             _ => return self.unexpected("`do`"),
         };
-        self.push(
-            Open::For {
-                new_line,
-                name,
-                words,
-            },
-            places + 7,
-        )
+        let node = self.node(Kind::For, name, new_line);
+        self.push(Open::For { node }, places + 7)
     }
 
     fn function_head(&mut self, new_line: bool, places: usize) -> Result<(), SyntaxError> {
@@ -343,7 +307,8 @@ impl<'a> Parser<'a> {
             return self.unexpected("`{`");
         }
         self.next();
-        self.push(Open::Function { name, new_line }, places + 5)
+        let node = self.node(Kind::Function, name, new_line);
+        self.push(Open::Function { node }, places + 5)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which entry a menu boots: GRUB's `normal/menu.c`.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::env::{is_space, number};
@@ -8,7 +9,11 @@ use super::machine::RawEntry;
 /// The entry of one menu that `default` names; the first one where it names none. `ids_first` is Red
 /// Hat's rule: an id, else a title, else a number and nothing more. Theirs are made of the machine id,
 /// which often begins with a digit.
-pub(super) fn default_index(default: Option<&[u8]>, menu: &[RawEntry], ids_first: bool) -> usize {
+pub(super) fn default_index(
+    default: Option<&[u8]>,
+    menu: &[Box<RawEntry>],
+    ids_first: bool,
+) -> usize {
     let Some(default) = default else { return 0 };
     let by_id = || menu.iter().position(|entry| names(&entry.id, default));
     let by_title = || menu.iter().position(|entry| names(&entry.title, default));

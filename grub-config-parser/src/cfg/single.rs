@@ -8,6 +8,7 @@ use super::body::is_linux;
 use super::machine::{Code, Files, Machine};
 use super::script::parse_text;
 use super::traced::{LineTrace, Places};
+use crate::room::Room;
 
 /// Runs a script as an entry's body and gives the arguments of its last `linux` command, less the
 /// kernel's path, and where they come from. Nothing from a script that does not parse: GRUB boots
@@ -26,7 +27,8 @@ pub(crate) fn linux_args(
         keep_saved: false,
         bls: None,
     };
-    let mut machine = Machine::new(&files);
+    let input = source.len() + env.values().map(String::len).sum::<usize>();
+    let mut machine = Machine::new(&files, Room::new(input, ast.bytes()));
     for (name, value) in env {
         machine.env.set(name.as_bytes(), value.as_bytes(), None);
     }
@@ -34,7 +36,7 @@ pub(crate) fn linux_args(
     machine.record = true;
     machine.own = Some(ast.clone());
     machine.run(Code {
-        list: ast.root,
+        list: ast.root(),
         ast: ast.clone(),
     });
     let linux = machine

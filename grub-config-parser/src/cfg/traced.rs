@@ -1,11 +1,12 @@
 //! Where the words of a `linux` command come from.
 
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::ast::{Ast, Slice};
+use super::ast::{Ast, Slice, offset};
 use super::machine::Ran;
 use crate::trace::Runs;
 
@@ -36,6 +37,14 @@ pub(super) struct Trace {
     pub(super) args: Vec<Runs>,
 }
 
+impl Trace {
+    /// About what it takes, and the trace of an entry's line that is made of it.
+    pub(super) fn bytes(&self) -> usize {
+        let runs: usize = self.args.iter().map(Runs::bytes).sum();
+        2 * (runs + size_of_val(self.args.as_slice()) + size_of_val(self.marks.as_slice()))
+    }
+}
+
 /// Where a variable got its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -63,12 +72,22 @@ pub struct Setting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Came {
     /// Text of the command: its bytes in the file.
-    Text(Range<usize>),
-    Variable {
-        name: String,
-        at: SetAt,
-    },
+    Text(Bytes),
+    Variable(Box<(String, SetAt)>),
     Unknown,
+}
+
+/// A range of bytes of a file that is smaller than 4 GiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bytes {
+    start: u32,
+    end: u32,
+}
+
+impl Bytes {
+    pub(crate) fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
 }
 
 /// The pieces of what a loader gives the kernel.
@@ -76,7 +95,7 @@ pub(crate) enum Came {
 pub(crate) struct LineTrace {
     /// The line of the `linux` command; `None` where it is not text of the file.
     pub(crate) line: Option<usize>,
-    pub(crate) came: Vec<Came>,
+    pub(crate) came: Box<[Came]>,
     runs: Option<Runs>,
 }
 
@@ -131,18 +150,21 @@ impl Places<'_> {
                     .end
                     .checked_sub(1)
                     .map_or(0, |at| (self.offset)(at) + 1);
-                Came::Text((self.offset)(range.start)..end.max((self.offset)(range.start)))
+                let start = (self.offset)(range.start);
+                Came::Text(Bytes {
+                    start: offset(start),
+                    end: offset(end.max(start)),
+                })
             }
-            Mark::Variable(name, setter) => Came::Variable {
-                name: String::from_utf8_lossy(self.own.text(*name)).to_string(),
-                at: self.set_at(*setter),
-            },
+            Mark::Variable(name, setter) => Came::Variable(Box::new((
+                String::from_utf8_lossy(self.own.text(*name)).to_string(),
+                self.set_at(*setter),
+            ))),
             Mark::Unknown => Came::Unknown,
         });
-        let first = self.own.words(ran.words).first();
         let args = ran.argv.iter().zip(&trace.args).skip(skip);
         LineTrace {
-            line: first.map(|word| self.line_at(word.span.start)),
+            line: Some(self.line_at(ran.at)),
             came: came.collect(),
             runs: quoted(args),
         }
@@ -150,6 +172,15 @@ impl Places<'_> {
 }
 
 impl LineTrace {
+    /// About how many bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let came = self.came.iter().map(|came| match came {
+            Came::Variable(set) => size_of_val(came) + size_of_val(set.as_ref()) + set.0.len(),
+            _ => size_of_val(came),
+        });
+        came.sum::<usize>() + self.runs.as_ref().map_or(0, Runs::bytes)
+    }
+
     /// Where the bytes of a range come from, each source once; `None` where nothing is known.
     pub(crate) fn of(&self, range: &Range<usize>) -> Option<Vec<&Came>> {
         let marks = self.runs.as_ref()?.marks(range)?;

@@ -3,47 +3,49 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::ast::{Part, Slice};
-use super::lex::{Token, TokenKind, is_name_char, variable};
+use core::ops::Range;
+
+use super::ast::{Part, Slice, offset};
+use super::lex::{is_name_char, variable};
 use super::parse::is_reserved;
 
 fn slice(start: usize, end: usize) -> Slice {
     Slice {
-        start: u32::try_from(start).unwrap_or(u32::MAX),
-        end: u32::try_from(end).unwrap_or(u32::MAX),
+        start: offset(start),
+        end: offset(end),
     }
 }
 
-/// Appends the parts of a word. `None` if a `$` in double quotes starts no variable.
-pub(super) fn split_word(source: &[u8], token: &Token, parts: &mut Vec<Part>) -> Option<()> {
-    let end = token.span.end;
-    let mut at = token.span.start;
-    if token.kind == TokenKind::Name {
-        parts.push(Part::Text(slice(at, end)));
-        return Some(());
-    }
+/// Takes a word apart. `None` if a `$` in double quotes starts no variable.
+pub(super) fn split_word(
+    source: &[u8],
+    word: Range<usize>,
+    mut take: impl FnMut(Part),
+) -> Option<()> {
+    let end = word.end;
+    let mut at = word.start;
     while at < end {
         match *source.get(at)? {
-            b'"' => at = split_double(source, at + 1, parts)?,
+            b'"' => at = split_double(source, at + 1, &mut take)?,
             b'\'' => {
                 let close = find_quote(source, at + 1)?;
-                parts.push(Part::Single(slice(at + 1, close)));
+                take(Part::Single(slice(at + 1, close)));
                 at = close + 1;
             }
             b'$' if source.get(at + 1) == Some(&b'"') => {
                 let close = find_double(source, at + 2)?;
-                parts.push(Part::Translated(slice(at + 2, close)));
+                take(Part::Translated(slice(at + 2, close)));
                 at = close + 1;
             }
             b'$' => {
                 let (name, next) = variable(source, at + 1)?;
-                parts.push(Part::Variable(slice(name.start, name.end)));
+                take(Part::Variable(slice(name.start, name.end)));
                 at = next;
             }
             _ => {
                 let start = at;
                 at = plain_end(source, at, end);
-                parts.push(Part::Text(slice(start, at)));
+                take(Part::Text(slice(start, at)));
             }
         }
     }
@@ -81,21 +83,21 @@ fn find_double(source: &[u8], mut at: usize) -> Option<usize> {
 }
 
 /// Takes a double-quoted string apart and returns the place behind it.
-fn split_double(source: &[u8], start: usize, parts: &mut Vec<Part>) -> Option<usize> {
+fn split_double(source: &[u8], start: usize, take: &mut impl FnMut(Part)) -> Option<usize> {
     let mut from = start;
     let mut at = start;
     loop {
         match source.get(at)? {
             b'"' => {
-                parts.push(Part::Double(slice(from, at)));
+                take(Part::Double(slice(from, at)));
                 return Some(at + 1);
             }
             // Only these are escapes; any other backslash stands for itself and hides nothing.
             b'\\' if matches!(source.get(at + 1), Some(b'$' | b'\\' | b'"' | b'\n')) => at += 2,
             b'$' => {
-                parts.push(Part::Double(slice(from, at)));
+                take(Part::Double(slice(from, at)));
                 let (name, next) = variable(source, at + 1)?;
-                parts.push(Part::QuotedVariable(slice(name.start, name.end)));
+                take(Part::QuotedVariable(slice(name.start, name.end)));
                 from = next;
                 at = next;
             }

@@ -1,8 +1,7 @@
 //! One argument.
 
-use alloc::string::String;
+use alloc::boxed::Box;
 use core::fmt;
-use core::ops::Range;
 
 use super::names::names_equal;
 use super::split::next_arg;
@@ -10,9 +9,9 @@ use super::split::next_arg;
 /// One kernel argument, kept as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Arg {
-    raw: String,
-    name: (usize, usize),
-    value: Option<(usize, usize)>,
+    raw: Box<str>,
+    name: (u32, u32),
+    value: Option<(u32, u32)>,
 }
 
 impl Arg {
@@ -29,7 +28,7 @@ impl Arg {
         let name = locate(bytes, parsed.name);
         let value = parsed.value.map(|value| locate(bytes, value));
         Self {
-            raw: String::from(raw),
+            raw: raw.into(),
             name,
             value,
         }
@@ -80,8 +79,13 @@ impl Arg {
         self.name() == "--" && self.value.is_none()
     }
 
-    fn part(&self, (start, end): (usize, usize)) -> &str {
-        self.raw.get(Range { start, end }).unwrap_or("")
+    fn part(&self, (start, end): (u32, u32)) -> &str {
+        self.raw.get(start as usize..end as usize).unwrap_or("")
+    }
+
+    /// How many bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(self) + self.raw.len()
     }
 }
 
@@ -92,9 +96,10 @@ impl fmt::Display for Arg {
 }
 
 /// The place of `part`, a slice of `whole`, as offsets.
-fn locate(whole: &[u8], part: &[u8]) -> (usize, usize) {
+fn locate(whole: &[u8], part: &[u8]) -> (u32, u32) {
     let start = (part.as_ptr() as usize)
         .saturating_sub(whole.as_ptr() as usize)
         .min(whole.len());
-    (start, start + part.len())
+    let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+    (offset(start), offset(start + part.len()))
 }

@@ -75,7 +75,7 @@ pub fn edit_line(line: &str, edit: &Edit<'_>) -> Result<Option<String>, OpenQuot
 
 /// The places of the kernel's own arguments, and where the first one that is not begins.
 fn kernel_ranges(line: &str) -> (Vec<Range<usize>>, Option<usize>) {
-    let mut ranges = arg_ranges(line);
+    let mut ranges: Vec<Range<usize>> = arg_ranges(line).collect();
     let arg = |range: &Range<usize>| Arg::from_trimmed(line.get(range.clone()).unwrap_or(""));
     let separator = ranges.iter().position(|range| arg(range).is_separator());
     let behind = separator.and_then(|at| ranges.get(at)).map(|r| r.start);

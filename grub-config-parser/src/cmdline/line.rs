@@ -1,12 +1,11 @@
 //! The ordered list of arguments and its edits.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
 use super::arg::Arg;
 use super::names::accumulates;
-use super::split::split_with;
+use super::split::arg_ranges;
 
 /// What [`CommandLine::set`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,16 +30,11 @@ impl CommandLine {
     /// Splits a line by the kernel's rule. Only ASCII blanks separate here, so that no character is
     /// torn apart (the kernel itself also splits at byte 0xa0: see [`super::split_bytes`]).
     pub fn parse(line: &str) -> Self {
-        let parts = split_with(line.as_bytes(), |byte| {
-            is_ascii_space_char(char::from(byte))
-        });
-        let text = |bytes| String::from_utf8_lossy(bytes);
-        Self {
-            args: parts
-                .iter()
-                .map(|part| Arg::from_trimmed(&text(part.raw)))
-                .collect(),
-        }
+        // Two looks at it, so that the list does not grow by doubling.
+        let ranges = || arg_ranges(line);
+        let mut args = Vec::with_capacity(ranges().count());
+        args.extend(ranges().map(|range| Arg::from_trimmed(line.get(range).unwrap_or_default())));
+        Self { args }
     }
 
     /// Takes arguments in this order.
@@ -53,6 +47,11 @@ impl CommandLine {
     /// All arguments, `--` and what follows it included.
     pub fn args(&self) -> &[Arg] {
         &self.args
+    }
+
+    /// How many bytes its arguments take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.args.iter().map(Arg::bytes).sum()
     }
 
     /// The arguments that the kernel itself reads: those before `--`.

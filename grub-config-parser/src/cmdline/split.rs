@@ -38,18 +38,19 @@ pub(super) fn split_with(line: &[u8], is_space: fn(u8) -> bool) -> Vec<RawArg<'_
 }
 
 /// The places of the arguments of a line, as [`super::CommandLine::parse`] splits it.
-pub(crate) fn arg_ranges(line: &str) -> Vec<Range<usize>> {
+pub(crate) fn arg_ranges(line: &str) -> impl Iterator<Item = Range<usize>> {
     let space = |byte| matches!(byte, b' ' | b'\t'..=b'\r');
-    let mut ranges = Vec::new();
     let bytes = line.as_bytes();
     let mut rest = skip(bytes, space);
-    while !rest.is_empty() {
+    core::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
         let start = bytes.len() - rest.len();
         let (arg, after) = next_arg(rest, space);
-        ranges.push(start..start + arg.raw.len());
         rest = skip(after, space);
-    }
-    ranges
+        Some(start..start + arg.raw.len())
+    })
 }
 
 fn skip(bytes: &[u8], is_space: fn(u8) -> bool) -> &[u8] {

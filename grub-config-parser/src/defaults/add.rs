@@ -16,7 +16,7 @@ impl Document {
     /// [`EditError::Computed`] where the value is not known, or cannot be added to without changing how
     /// the rest is read; [`EditError::Syntax`] where the file cannot be read to its end.
     pub fn add_words(&self, variable: &str, words: &[String]) -> Result<Document, EditError> {
-        if let Some(error) = &self.file.error {
+        if let Some(error) = &self.error {
             return Err(EditError::Syntax { line: error.line });
         }
         if words.is_empty() {
@@ -30,16 +30,21 @@ impl Document {
             Value::Known(value) if value.is_empty() => text.clone(),
             Value::Known(value) => alloc::format!("{value} {text}"),
         };
-        let mut places = Vec::new();
-        for unit in &self.file.units {
+        let mut place = None;
+        for unit in self.units().flatten() {
+            let mut places = Vec::new();
             collect(&unit.command, variable.as_bytes(), &mut places);
+            place = places
+                .last()
+                .map(|(word, line)| ((*word).clone(), *line))
+                .or(place);
         }
-        let Some((word, line)) = places.last() else {
+        let Some((word, line)) = place else {
             return Ok(self.with_line(variable, &text));
         };
         let computed = EditError::Computed {
             variable: variable.to_string(),
-            line: *line,
+            line,
         };
         if matches!(old, Value::Computed) || self.source.contains(&0) {
             return Err(computed);

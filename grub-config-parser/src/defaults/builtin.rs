@@ -255,12 +255,14 @@ impl State {
             return Ok(Status::Unknown);
         }
         self.calls += 1;
-        let (file, _) = parse::parse(&text, line, 0);
         // The words may have come from elsewhere, and what they make stands nowhere as it is.
         let made_up = core::mem::replace(&mut self.made_up, true);
         let mut status = Ok(Status::Ok);
-        for unit in &file.units {
-            status = self.run(&unit.command, false);
+        for unit in parse::Units::new(&text, line, 0) {
+            status = match unit {
+                Ok(unit) => self.run(&unit.command, false),
+                Err(_) => Err(abort(line, "a syntax error in what eval runs")),
+            };
             if status.is_err() {
                 break;
             }
@@ -268,9 +270,6 @@ impl State {
         self.made_up = made_up;
         let status = status?;
         self.calls -= 1;
-        if file.error.is_some() {
-            return Err(abort(line, "a syntax error in what eval runs"));
-        }
         Ok(status)
     }
 

@@ -56,23 +56,23 @@ impl Document {
     /// [`EditError::Computed`] where an assignment runs something, [`EditError::Syntax`] where the file
     /// cannot be read to its end.
     pub fn remove_words(&self, variable: &str, pattern: &str) -> Result<Document, EditError> {
-        if let Some(error) = &self.file.error {
+        if let Some(error) = &self.error {
             return Err(EditError::Syntax { line: error.line });
-        }
-        let mut words = Vec::new();
-        for unit in &self.file.units {
-            collect(&unit.command, variable.as_bytes(), &mut words);
         }
         let pattern = Arg::new(pattern);
         let mut cuts = Vec::new();
-        for (word, line) in words {
-            let Some(bytes) = source_bytes(&word.assigned_value()) else {
-                return Err(EditError::Computed {
-                    variable: variable.to_string(),
-                    line,
-                });
-            };
-            cuts.extend(cuts_of(&bytes, &pattern));
+        for unit in self.units().flatten() {
+            let mut words = Vec::new();
+            collect(&unit.command, variable.as_bytes(), &mut words);
+            for (word, line) in words {
+                let Some(bytes) = source_bytes(&word.assigned_value()) else {
+                    return Err(EditError::Computed {
+                        variable: variable.to_string(),
+                        line,
+                    });
+                };
+                cuts.extend(cuts_of(&bytes, &pattern));
+            }
         }
         Ok(Document::parse(&self.without(cuts)))
     }

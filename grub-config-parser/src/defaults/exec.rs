@@ -9,12 +9,15 @@ use super::expand::abort;
 use super::state::{Saved, State, Status, Stop, Tracked, Value, Variable};
 use super::syntax::{Command, Redirects, Simple, Word};
 
+/// What a piece of a function's body takes at most.
+const NODE: usize = 256;
+
 pub(super) type Ran = Result<Status, Stop>;
 
 impl State {
     /// Runs a command. `tested`: its failure is somebody's condition and ends nothing.
     pub(super) fn run(&mut self, command: &Command, tested: bool) -> Ran {
-        if self.no_exec {
+        if self.no_exec || self.is_full() {
             return Ok(Status::Ok);
         }
         if self.fuel == 0 {
@@ -69,8 +72,9 @@ impl State {
             } => self.while_command(condition, body, *until, tested),
             Command::For { name, words, body } => self.for_command(name, words, body, tested),
             Command::Case { word, arms } => self.case_command(word, arms, tested),
-            Command::Function { name, body } => {
+            Command::Function { name, body, nodes } => {
                 self.maybe_commands.remove(name);
+                self.hold(NODE * (1 + nodes) + 2 * name.len());
                 self.functions.insert(name.clone(), Arc::clone(body));
                 Ok(Status::Ok)
             }
@@ -93,7 +97,9 @@ impl State {
     /// Runs a command in a shell of its own: only its status comes back.
     fn apart(&mut self, command: &Command) -> Status {
         self.burn(self.variables.len() / 8);
-        let mut inner = self.clone();
+        let Some(mut inner) = self.copy() else {
+            return Status::Unknown;
+        };
         // Nothing of what it sets comes back.
         inner.made_up = true;
         let status = match inner.run(command, false) {
@@ -105,7 +111,7 @@ impl State {
             Err(Stop::Abort { .. }) => Status::Fail,
             Err(_) => Status::Ok,
         };
-        self.fuel = inner.fuel;
+        self.back_from(&inner);
         status
     }
 

@@ -266,6 +266,7 @@ impl Parser<'_> {
                     parts.text(byte, plain, is_quoted);
                 }
             }
+            self.fits(parts.count())?;
             length += 1;
             only_digit &= pushed_text && byte.is_ascii_digit();
             let raw = levels
@@ -290,6 +291,8 @@ impl Parser<'_> {
             }
             self.unget(end);
         }
+        self.count(1 + parts.done.len())?;
+        parts.done.shrink_to_fit();
         self.word = Word {
             parts: parts.done,
             quoted: quoted_any,

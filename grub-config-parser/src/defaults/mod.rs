@@ -36,12 +36,14 @@ mod word_state;
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 pub use edit::EditError;
 
 use crate::origin::{Origin, Piece};
+use crate::room::Room;
 use state::{State, Status, Stop, Value};
 
 /// What a token of a shell file is.
@@ -76,35 +78,34 @@ pub struct Token {
 #[derive(Debug, Clone)]
 pub struct Document {
     source: Vec<u8>,
-    file: parse::File,
-    tokens: Vec<Token>,
+    /// What dash reads, where that is not the source: it deletes NULs.
+    read: Option<Vec<u8>>,
+    error: Option<lex::ParseError>,
 }
 
 impl Document {
     /// Reads a file. A syntax error is kept and ends [`evaluate`] where dash would stop.
+    ///
+    /// ```
+    /// use grub_config_parser::defaults::Document;
+    /// let document = Document::parse(b"GRUB_TIMEOUT=5\nGRUB_DEFAULT='saved\n");
+    /// assert_eq!(document.syntax_error().unwrap().0, 3);
+    /// ```
     pub fn parse(source: &[u8]) -> Self {
-        // dash deletes NULs as it reads.
         let nuls = source.contains(&0);
-        let text: Vec<u8> = source.iter().copied().filter(|byte| *byte != 0).collect();
-        let (file, tokens) = parse::parse(&text, 1, 0);
-        let tokens = if nuls {
-            let places: Vec<usize> = source
-                .iter()
-                .enumerate()
-                .filter(|(_, b)| **b != 0)
-                .map(|(at, _)| at)
-                .collect();
-            complete(&tokens, source.len(), |at| {
-                places.get(at).copied().unwrap_or(source.len())
-            })
-        } else {
-            complete(&tokens, source.len(), |at| at)
-        };
-        Self {
+        let read = nuls.then(|| source.iter().copied().filter(|byte| *byte != 0).collect());
+        let mut document = Self {
             source: source.to_vec(),
-            file,
-            tokens,
-        }
+            read,
+            error: None,
+        };
+        document.error = document.units().find_map(Result::err);
+        document
+    }
+
+    /// The file's commands, read anew: only one at a time takes memory.
+    fn units(&self) -> parse::Units<'_> {
+        parse::Units::new(self.read.as_ref().unwrap_or(&self.source), 1, 0)
     }
 
     /// The file as it was given.
@@ -113,16 +114,22 @@ impl Document {
     }
 
     /// The file's tokens. Their spans follow each other and cover the whole file.
-    pub fn tokens(&self) -> &[Token] {
-        &self.tokens
+    pub fn tokens(&self) -> Vec<Token> {
+        let end = self.source.len();
+        let Some(read) = &self.read else {
+            return complete(&parse::tokens(&self.source), end, |at| at);
+        };
+        let bytes = self.source.iter().enumerate();
+        let places: Vec<usize> = bytes.filter(|(_, b)| **b != 0).map(|(at, _)| at).collect();
+        complete(&parse::tokens(read), end, |at| {
+            places.get(at).copied().unwrap_or(end)
+        })
     }
 
     /// The line near which dash would find a syntax error, and what is wrong there.
     pub fn syntax_error(&self) -> Option<(usize, &str)> {
-        self.file
-            .error
-            .as_ref()
-            .map(|error| (error.line, error.message.as_str()))
+        let error = self.error.as_ref()?;
+        Some((error.line, error.message.as_str()))
     }
 }
 
@@ -210,7 +217,7 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     /// The file's name.
-    pub file: String,
+    pub file: Arc<str>,
     /// The line, from 1; 0 where it is not known.
     pub line: usize,
 }
@@ -229,10 +236,10 @@ pub struct Abort {
 
 /// Sources the files one after the other, as `dash -e` does with an empty environment.
 pub fn evaluate(files: &[File<'_>]) -> Evaluation {
-    let mut state = State::new();
+    let input = files.iter().map(|file| file.doc.source.len()).sum();
+    let mut state = State::new(Room::new(input, input));
     let mut aborts = None;
     for (number, file) in files.iter().enumerate() {
-        state.file = file.name.to_string();
         state.file_number = u32::try_from(number).unwrap_or(u32::MAX);
         // Whatever its size, a file without loops is followed to its end.
         state.fuel = state
@@ -249,12 +256,18 @@ pub fn evaluate(files: &[File<'_>]) -> Evaluation {
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut vars = BTreeMap::new();
+    let names: Vec<Arc<str>> = files.iter().map(|file| Arc::from(file.name)).collect();
+    let location = |(file, line): &(u32, u32)| Location {
+        file: names.get(*file as usize).cloned().unwrap_or_default(),
+        line: *line as usize,
+    };
+    let marks = Marks::new(&state);
     for (name, variable) in state.variables {
         let mut pieces = Vec::new();
         let (value, kind) = match variable.value {
             Value::Unset => continue,
             Value::Known(value, kind) => {
-                pieces = pieces_of(&value, &state.places, files);
+                pieces = pieces_of(&value, &marks, files);
                 (Some(text(&value.bytes)), kind)
             }
             Value::Unknown => (None, Kind::Computed),
@@ -264,7 +277,7 @@ pub fn evaluate(files: &[File<'_>]) -> Evaluation {
             Variable {
                 value,
                 kind,
-                assignments: variable.assignments,
+                assignments: variable.assignments.iter().map(location).collect(),
                 pieces,
             },
         );
@@ -272,17 +285,35 @@ pub fn evaluate(files: &[File<'_>]) -> Evaluation {
     Evaluation { vars, aborts }
 }
 
+/// What the marks of values stand for.
+struct Marks {
+    places: Arc<Vec<state::Place>>,
+    names: BTreeMap<u32, Vec<u8>>,
+}
+
+impl Marks {
+    fn new(state: &State) -> Self {
+        let names = state.names.iter();
+        Self {
+            places: Arc::clone(&state.places),
+            names: names
+                .map(|(name, number)| (*number, name.clone()))
+                .collect(),
+        }
+    }
+}
+
 /// Names the places of a value's bytes.
-fn pieces_of(value: &state::Tracked, places: &[state::Place], files: &[File<'_>]) -> Vec<Piece> {
+fn pieces_of(value: &state::Tracked, marks: &Marks, files: &[File<'_>]) -> Vec<Piece> {
     // What is shown of other text has other offsets.
     if core::str::from_utf8(&value.bytes).is_err() {
         return Vec::new();
     }
     let origin = |mark| {
-        let place = state::place_of(places, mark)?;
+        let place = state::place_of(&marks.places, mark)?;
         let file = files.get(place.file as usize)?;
-        let variable = String::from_utf8_lossy(&place.variable);
-        Some(Origin::new(file.name, place.line, Some(&variable)))
+        let variable = String::from_utf8_lossy(marks.names.get(&place.variable)?);
+        Some(Origin::new(file.name, place.line as usize, Some(&variable)))
     };
     let pieces = value.runs.pieces();
     pieces
@@ -293,14 +324,20 @@ fn pieces_of(value: &state::Tracked, places: &[state::Place], files: &[File<'_>]
         .collect()
 }
 
+const TOO_MUCH: &str = "so much is set by here that its memory is more than ten times the files";
+
 /// Sources one file; gives where and why the shell ends, if it does.
 fn source(state: &mut State, doc: &Document) -> Option<(usize, String)> {
     let mut last = (Status::Ok, 0);
-    for unit in &doc.file.units {
+    for unit in doc.units().flatten() {
         if state.no_exec {
             break;
         }
-        match state.run(&unit.command, false) {
+        let ran = state.run(&unit.command, false);
+        if state.is_full() {
+            return Some((unit.line, TOO_MUCH.to_string()));
+        }
+        match ran {
             Ok(status) => last = (status, unit.line),
             Err(Stop::Abort { line, message }) => {
                 let line = if line == 0 { unit.line } else { line };
@@ -312,7 +349,7 @@ fn source(state: &mut State, doc: &Document) -> Option<(usize, String)> {
             Err(Stop::Break(_) | Stop::Continue(_)) => last = (Status::Ok, unit.line),
         }
     }
-    if let Some(error) = &doc.file.error {
+    if let Some(error) = &doc.error {
         return Some((error.line, error.message.clone()));
     }
     fails(state, last.0, last.1)

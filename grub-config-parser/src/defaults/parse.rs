@@ -8,6 +8,7 @@ use super::lex::{ParseError, Tok};
 use super::nested::Here;
 use super::syntax::{Command, Redirects, Simple, Word};
 use super::{Token, TokenKind};
+use crate::lines::Lines;
 
 /// How deep commands may nest. dash has no bound but its stack.
 pub(super) const DEPTH: usize = 80;
@@ -19,12 +20,10 @@ pub(super) struct Unit {
     pub(super) line: usize,
 }
 
-/// What a file parses to: the commands up to its end or to the first error.
-#[derive(Debug, Clone, Default)]
-pub(super) struct File {
-    pub(super) units: Vec<Unit>,
-    pub(super) error: Option<ParseError>,
-}
+/// How many commands, words and pieces of words one command of the outermost level may have. A shell reads
+/// and forgets one such command after the other, and so does this crate: the bound is on its memory. No
+/// real file has a tenth of it.
+const MOST_NODES: usize = 2000;
 
 /// What to look for when the next token is read.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,7 +37,7 @@ pub(super) struct Parser<'a> {
     pub(super) at: usize,
     /// The line of the text's first byte.
     pub(super) first_line: usize,
-    pub(super) newlines: Vec<usize>,
+    pub(super) lines: Lines<'a>,
     pub(super) token_start: usize,
     pub(super) word: Word,
     /// For `<<`: whether leading tabs go.
@@ -49,26 +48,53 @@ pub(super) struct Parser<'a> {
     pub(super) pushed_back: bool,
     pub(super) last: Tok,
     pub(super) depth: usize,
-    /// Tokens of the outermost level.
-    pub(super) tokens: Vec<Token>,
+    /// Tokens of the outermost level, where somebody wants them.
+    pub(super) tokens: Option<Vec<Token>>,
+    /// Nodes of the command that is being read.
+    nodes: usize,
     pub(super) nested: usize,
 }
 
-pub(super) fn parse(text: &[u8], first_line: usize, depth: usize) -> (File, Vec<Token>) {
-    let mut parser = Parser::new(text, first_line, depth);
-    let mut file = File::default();
-    loop {
-        match parser.unit() {
-            Ok(Some(Some(unit))) => file.units.push(unit),
-            Ok(Some(None)) => {}
-            Ok(None) => break,
-            Err(error) => {
-                file.error = Some(error);
-                break;
-            }
+/// The commands of a text, one after the other, up to its end or the first error.
+pub(super) struct Units<'a> {
+    parser: Parser<'a>,
+    over: bool,
+}
+
+impl<'a> Units<'a> {
+    pub(super) fn new(text: &'a [u8], first_line: usize, depth: usize) -> Self {
+        Self {
+            parser: Parser::new(text, first_line, depth),
+            over: false,
         }
     }
-    (file, parser.tokens)
+}
+
+impl Iterator for Units<'_> {
+    type Item = Result<Unit, ParseError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.over {
+            match self.parser.unit() {
+                Ok(Some(Some(unit))) => return Some(Ok(unit)),
+                Ok(Some(None)) => {}
+                Ok(None) => self.over = true,
+                Err(error) => {
+                    self.over = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The tokens of a text, up to its end or the first error.
+pub(super) fn tokens(text: &[u8]) -> Vec<Token> {
+    let mut units = Units::new(text, 1, 0);
+    units.parser.tokens = Some(Vec::new());
+    while let Some(Ok(_)) = units.next() {}
+    units.parser.tokens.unwrap_or_default()
 }
 
 impl<'a> Parser<'a> {
@@ -77,12 +103,7 @@ impl<'a> Parser<'a> {
             text,
             at: 0,
             first_line,
-            newlines: text
-                .iter()
-                .enumerate()
-                .filter(|(_, b)| **b == b'\n')
-                .map(|(i, _)| i)
-                .collect(),
+            lines: Lines::new(text),
             token_start: 0,
             word: Word::default(),
             redirect_here: None,
@@ -91,13 +112,14 @@ impl<'a> Parser<'a> {
             pushed_back: false,
             last: Tok::Newline,
             depth,
-            tokens: Vec::new(),
+            tokens: None,
+            nodes: 0,
             nested: 0,
         }
     }
 
     pub(super) fn line_at(&self, at: usize) -> usize {
-        self.first_line + self.newlines.partition_point(|newline| *newline < at)
+        self.first_line - 1 + self.lines.line(at)
     }
 
     pub(super) fn line(&self) -> usize {
@@ -109,12 +131,28 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn note(&mut self, kind: TokenKind, start: usize) {
-        if self.nested == 0 {
-            self.tokens.push(Token {
+        if self.nested == 0
+            && let Some(tokens) = &mut self.tokens
+        {
+            tokens.push(Token {
                 kind,
                 span: start..self.at,
             });
         }
+    }
+
+    /// Counts what has been read of a command.
+    pub(super) fn count(&mut self, nodes: usize) -> Result<(), ParseError> {
+        self.nodes += nodes;
+        self.fits(0)
+    }
+
+    /// An error if so many more would be too many.
+    pub(super) fn fits(&self, more: usize) -> Result<(), ParseError> {
+        if self.nodes + more > MOST_NODES {
+            return Err(self.error("a command with more in it than any real one has"));
+        }
+        Ok(())
     }
 
     pub(super) fn unexpected<T>(&self) -> Result<T, ParseError> {
@@ -173,6 +211,7 @@ impl<'a> Parser<'a> {
     fn unit(&mut self) -> Result<Option<Option<Unit>>, ParseError> {
         let mut commands = Vec::new();
         let mut line = 0;
+        self.nodes = 0;
         loop {
             let tok = self.token(KEYWORDS)?;
             match tok {
@@ -296,6 +335,7 @@ impl<'a> Parser<'a> {
     }
 
     fn command(&mut self, look: Look) -> Result<Command, ParseError> {
+        self.count(1)?;
         let tok = self.token(look)?;
         let line = self.token_line();
         let command = match tok {
@@ -408,9 +448,11 @@ impl<'a> Parser<'a> {
                     if self.depth > DEPTH {
                         return Err(self.error("commands nest too deep"));
                     }
+                    let before = self.nodes;
                     let body = Arc::new(self.command(NEWLINES)?);
                     self.depth -= 1;
-                    return Ok(Command::Function { name, body });
+                    let nodes = self.nodes.saturating_sub(before);
+                    return Ok(Command::Function { name, body, nodes });
                 }
                 _ => {
                     self.push_back();

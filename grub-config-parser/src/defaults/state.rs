@@ -4,8 +4,9 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::Kind;
 use super::syntax::Command;
-use super::{Kind, Location};
+use crate::room::Room;
 use crate::trace::Runs;
 
 /// The mark of text that stands in the command that is being run; [`State::set`] puts a place in.
@@ -33,8 +34,9 @@ impl Tracked {
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) file: u32,
-    pub(super) line: usize,
-    pub(super) variable: Vec<u8>,
+    pub(super) line: u32,
+    /// Its number in [`State::names`].
+    pub(super) variable: u32,
 }
 
 /// What is known about a variable's value.
@@ -50,8 +52,14 @@ pub(super) enum Value {
 pub(super) struct Variable {
     pub(super) value: Value,
     pub(super) readonly: bool,
-    pub(super) assignments: Vec<Location>,
+    /// Files, by number, and lines.
+    pub(super) assignments: Vec<(u32, u32)>,
 }
+
+/// What an assignment takes: here, in what is told of it, and while a list of them grows.
+const ASSIGNMENT: usize = 96;
+/// What a variable takes besides its name and value, here and in what is told of it.
+const VARIABLE: usize = 640;
 
 impl Default for Variable {
     fn default() -> Self {
@@ -111,12 +119,16 @@ pub(super) struct State {
     pub(super) no_exec: bool,
     /// Commands that may still run: loops end.
     pub(super) fuel: u32,
-    /// The file that is being read.
-    pub(super) file: alloc::string::String,
     /// The number of the file that is being read.
     pub(super) file_number: u32,
     /// What the marks of values stand for, from [`FIRST_PLACE`] on.
     pub(super) places: Arc<Vec<Place>>,
+    /// The numbers of the variables that places name.
+    pub(super) names: Arc<BTreeMap<Vec<u8>, u32>>,
+    room: Room,
+    /// What this shell holds, as far as it is counted.
+    size: usize,
+    full: bool,
     /// The text that is run was made by expansion: where it stands is not known.
     pub(super) made_up: bool,
     pub(super) calls: u32,
@@ -126,7 +138,7 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(room: Room) -> Self {
         Self {
             variables: BTreeMap::new(),
             anything_set: false,
@@ -136,14 +148,44 @@ impl State {
             unset_is_error: false,
             no_exec: false,
             fuel: 200_000,
-            file: alloc::string::String::new(),
             file_number: 0,
             places: Arc::new(Vec::new()),
+            names: Arc::default(),
+            room,
+            size: 0,
+            full: false,
             made_up: false,
             calls: 0,
             loops: 0,
             locals: Vec::new(),
         }
+    }
+
+    /// Counts memory that is kept.
+    pub(super) fn hold(&mut self, bytes: usize) {
+        self.size += bytes;
+        self.full |= !self.room.take(bytes);
+    }
+
+    /// True once there is no more memory: what follows is not followed.
+    pub(super) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// A shell of its own, with all that this one has; `None` where there is no memory for it.
+    pub(super) fn copy(&mut self) -> Option<Self> {
+        if !self.room.take(self.size) {
+            self.full = true;
+            return None;
+        }
+        Some(self.clone())
+    }
+
+    /// Back from a shell of its own.
+    pub(super) fn back_from(&mut self, inner: &Self) {
+        self.fuel = inner.fuel;
+        self.full |= inner.full;
+        self.room.give_back(self.size);
     }
 
     /// Uses up some of what may still be done. Without any left, commands are only looked at for
@@ -166,11 +208,16 @@ impl State {
 
     /// Sets a variable; false if it is read-only.
     pub(super) fn set(&mut self, name: &[u8], mut value: Value, line: usize) -> bool {
-        let location = Location {
-            file: self.file.clone(),
-            line,
+        let location = (self.file_number, u32::try_from(line).unwrap_or(0));
+        let new = if self.variables.contains_key(name) {
+            0
+        } else {
+            VARIABLE + 3 * name.len()
         };
+        self.hold(ASSIGNMENT + new);
         if let Value::Known(value, _) = &mut value {
+            // Here and as it is told; what it was before may still be held.
+            self.hold(2 * value.bytes.len() + 8 * value.runs.count());
             self.burn((value.bytes.len() >> 8) + (value.runs.count() >> 3));
             if value.runs.contains(HERE) {
                 let mark = self.place(name, line);
@@ -191,23 +238,35 @@ impl State {
         if line == 0 || self.made_up {
             return NOWHERE;
         }
-        let Ok(mark) = u32::try_from(self.places.len()) else {
+        let (Ok(mark), Ok(line)) = (u32::try_from(self.places.len()), u32::try_from(line)) else {
             return NOWHERE;
+        };
+        let variable = match self.names.get(name) {
+            Some(number) => *number,
+            None => {
+                let names = Arc::make_mut(&mut self.names);
+                let number = u32::try_from(names.len()).unwrap_or(u32::MAX);
+                names.insert(name.to_vec(), number);
+                number
+            }
         };
         Arc::make_mut(&mut self.places).push(Place {
             file: self.file_number,
             line,
-            variable: name.to_vec(),
+            variable,
         });
         mark.saturating_add(FIRST_PLACE)
     }
 
     /// Marks a variable as touched by something that is not followed.
     pub(super) fn taint(&mut self, name: &[u8], line: Option<usize>) {
-        let location = line.map(|line| Location {
-            file: self.file.clone(),
-            line,
+        let location = line.map(|line| (self.file_number, u32::try_from(line).unwrap_or(0)));
+        self.hold(if self.variables.contains_key(name) {
+            0
+        } else {
+            VARIABLE + 3 * name.len()
         });
+        self.hold(location.map_or(0, |_| ASSIGNMENT));
         let variable = self.variables.entry(name.to_vec()).or_default();
         if !variable.readonly {
             variable.value = Value::Unknown;

@@ -186,6 +186,8 @@ pub(super) enum Command {
     Function {
         name: Vec<u8>,
         body: Arc<Command>,
+        /// How many commands, words and pieces of words are in it.
+        nodes: usize,
     },
     Redirected {
         command: Arc<Command>,

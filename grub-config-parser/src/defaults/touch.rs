@@ -78,7 +78,7 @@ fn touch(state: &mut State, command: &Command, seen: &mut BTreeSet<Vec<u8>>, lef
                 touch(state, body, seen, left);
             }
         }
-        Command::Function { name, body } => {
+        Command::Function { name, body, .. } => {
             state.maybe_commands.insert(name.clone());
             // It may be called later: name what it would set.
             touch(state, body, seen, left);
@@ -139,8 +139,8 @@ fn touch_simple(state: &mut State, simple: &Simple, seen: &mut BTreeSet<Vec<u8>>
             let words: Option<Vec<Vec<u8>>> = arguments.iter().map(Word::literal).collect();
             match words {
                 Some(words) => {
-                    let (file, _) = super::parse::parse(&words.join(&b' '), simple.line, 1);
-                    for unit in &file.units {
+                    let text = words.join(&b' ');
+                    for unit in super::parse::Units::new(&text, simple.line, 1).flatten() {
                         touch(state, &unit.command, seen, left);
                     }
                 }

@@ -55,6 +55,11 @@ pub(super) struct Parts {
 }
 
 impl Parts {
+    /// How many there are at least.
+    pub(super) fn count(&self) -> usize {
+        self.done.len() + self.open.len()
+    }
+
     pub(super) fn push(&mut self, part: Part) {
         self.done.push(part);
     }

@@ -118,7 +118,7 @@ impl Generated {
         if text.trim().is_empty() || rest.strip_prefix("ro ")?.trim() != text.trim() {
             return None;
         }
-        let words = arg_ranges(text).into_iter();
+        let words = arg_ranges(text);
         let mut found: Option<Vec<Origin>> = None;
         for word in words.filter(|word| text.get(word.clone()) == Some(arg)) {
             let pieces = joined.pieces.iter();

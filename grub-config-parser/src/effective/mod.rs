@@ -136,15 +136,16 @@ impl<'a> Tracer<'a> {
         let line = entry.trace.line;
         let own = line.and_then(|line| Some(Origin::new(self.sources.grub_cfg?.0, line, None)));
         let origin = |came: &Came, into: &mut Chain| match came {
-            Came::Text(range) => {
+            Came::Text(bytes) => {
+                let range = bytes.range();
                 let led = copied
                     .as_ref()
-                    .is_some_and(|copied| copied.add(range, into));
+                    .is_some_and(|copied| copied.add(&range, into));
                 if !led && let Some(generated) = &self.generated {
                     into.generator = generated.script_at(range.start).or(into.generator.take());
                 }
             }
-            Came::Variable { name, at } => self.set_by(self.set_at(name, *at), into),
+            Came::Variable(set) => self.set_by(self.set_at(&set.0, set.1), into),
             Came::Unknown => into.step(None),
         };
         arguments(&entry.raw, &entry.trace, |came, chain| {
@@ -165,7 +166,7 @@ impl<'a> Tracer<'a> {
         let key = |key: &str| Some(Origin::new(name, file.line(key)?, None));
         arguments(&entry.raw, &entry.trace, |came, chain| match came {
             // What the entry's script has: the path, a blank, the options.
-            Came::Text(range) => match entry.options(range) {
+            Came::Text(bytes) => match entry.options(&bytes.range()) {
                 Some(pieces) => {
                     for piece in pieces {
                         match piece {
@@ -180,9 +181,9 @@ impl<'a> Tracer<'a> {
                 }
                 None => chain.first(key("linux")),
             },
-            Came::Variable { name, .. } => {
+            Came::Variable(set) => {
                 chain.first(key("options"));
-                self.set_by(variables.origin(name), chain);
+                self.set_by(variables.origin(&set.0), chain);
             }
             Came::Unknown => {
                 chain.first(key("options"));
@@ -284,5 +285,5 @@ fn arguments(
             generator: chain.generator,
         }
     };
-    arg_ranges(raw).into_iter().map(argument).collect()
+    arg_ranges(raw).map(argument).collect()
 }
