@@ -79,6 +79,7 @@ impl World {
             policy,
             digest,
             facts: &self.facts,
+            functions: &self.functions,
             acs: &acs,
             committed: self.committed.as_ref(),
             quarantined: quarantined.filter(|_| committing.is_none()),

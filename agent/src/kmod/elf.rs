@@ -79,7 +79,7 @@ impl Module {
         let header = header(&elf)?;
         let needs = elf
             .symbols()
-            .filter(|symbol| symbol.is_undefined())
+            .filter(ObjectSymbol::is_undefined)
             .filter_map(|symbol| symbol.name().ok().map(str::to_owned))
             .filter(|name| !name.is_empty())
             .collect();
