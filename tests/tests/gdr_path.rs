@@ -297,6 +297,28 @@ fn what_cannot_be_read_is_unknown() {
     node.write(&path, &bytes);
     let core = format!("usr/lib/modules/{KERNEL}/updates/dkms/ib_core.ko");
     node.write(&core, b"\x7fELF");
+    // The running kernel's symbols tell the same, while the core is loaded.
+    let found = gdr(&node);
+    assert_eq!(found["path"], "peermem", "{found:#}");
+    assert!(
+        chain(&found).contains("OFED, with ib_register_peer_memory_client [/proc/kallsyms]"),
+        "{}",
+        chain(&found)
+    );
+    let symbols = String::from_utf8(node.read("proc/kallsyms")).unwrap();
+    let without = symbols.replace(
+        "T ib_register_peer_memory_client\t",
+        "T ib_register_peer_memory_client_v2\t",
+    );
+    assert_ne!(symbols, without);
+    node.write("proc/kallsyms", without.as_bytes());
+    assert_missing(
+        &node,
+        "peermem.no-api",
+        false,
+        "OFED, without ib_register_peer_memory_client",
+    );
+    node.write("proc/kallsyms", b"0000000000000000 T dma_buf_export\n");
     assert_missing(
         &node,
         "peermem.no-api",

@@ -15,6 +15,9 @@ pub enum ModuleError {
     /// Not an ELF file, or a damaged one.
     #[error("it is no 64-bit ELF file: {0}")]
     Elf(String),
+    /// ELF, and a part of it is not what it has to be.
+    #[error("it is damaged: {0}")]
+    Damaged(&'static str),
     /// ELF, and no `.modinfo` section.
     #[error("it has no .modinfo section, so it is no kernel module")]
     NoModinfo,
@@ -70,25 +73,29 @@ impl Header {
 }
 
 impl Module {
-    /// Reads an unpacked module.
+    /// Reads an unpacked module; `end` is the end of it, or all, where the signature is.
     ///
     /// # Errors
     /// See [`ModuleError`].
-    pub fn read(bytes: &[u8]) -> Result<Self, ModuleError> {
-        let elf = parse(bytes)?;
+    pub fn read<'d, R: ReadRef<'d>>(data: R, end: &[u8]) -> Result<Self, ModuleError> {
+        let elf = parse(data)?;
         let header = header(&elf)?;
-        let needs = elf
-            .symbols()
-            .filter(ObjectSymbol::is_undefined)
-            .filter_map(|symbol| symbol.name().ok().map(str::to_owned))
-            .filter(|name| !name.is_empty())
-            .collect();
+        if elf.symbols().next().is_none() {
+            return Err(ModuleError::Damaged("it has no symbols"));
+        }
+        // A name that is lost must not make the module look as if it needed less.
+        let name = |symbol: ElfSymbol64<'d, '_, Endianness, R>| match symbol.name() {
+            Ok(name) if !name.is_empty() => Ok(name.to_owned()),
+            _ => Err(ModuleError::Damaged("a symbol has no name")),
+        };
+        let undefined = elf.symbols().filter(ObjectSymbol::is_undefined);
+        let needs = undefined.map(name).collect::<Result<_, _>>()?;
         Ok(Self {
             header,
             needs,
-            versions: versions(&elf),
-            exports: exports(&elf),
-            signature: signature(bytes),
+            versions: versions(&elf)?,
+            exports: exports(&elf)?,
+            signature: signature(end),
         })
     }
 }
@@ -97,12 +104,18 @@ fn parse<'d, R: ReadRef<'d>>(data: R) -> Result<Elf<'d, R>, ModuleError> {
     Elf::parse(data).map_err(|e| ModuleError::Elf(e.to_string()))
 }
 
-fn section<'d, R: ReadRef<'d>>(elf: &Elf<'d, R>, name: &str) -> Option<&'d [u8]> {
-    elf.section_by_name(name)?.data().ok()
+/// A section that is there and cannot be read is an error: nothing follows from it.
+fn section<'d, R: ReadRef<'d>>(
+    elf: &Elf<'d, R>,
+    name: &str,
+) -> Result<Option<&'d [u8]>, ModuleError> {
+    let found = elf.section_by_name(name);
+    let data = found.map(|section| section.data()).transpose();
+    data.map_err(|e| ModuleError::Elf(e.to_string()))
 }
 
 fn header<'d, R: ReadRef<'d>>(elf: &Elf<'d, R>) -> Result<Header, ModuleError> {
-    let info = section(elf, ".modinfo").ok_or(ModuleError::NoModinfo)?;
+    let info = section(elf, ".modinfo")?.ok_or(ModuleError::NoModinfo)?;
     let mut header = Header::default();
     for entry in info.split(|b| *b == 0) {
         let entry = String::from_utf8_lossy(entry);
@@ -124,7 +137,7 @@ fn header<'d, R: ReadRef<'d>>(elf: &Elf<'d, R>) -> Result<Header, ModuleError> {
 
 /// `__versions` holds `{ unsigned long crc; char name[56]; }` (Linux include/linux/module.h). Modules since
 /// 6.14 may have names of any length instead, in two parallel sections.
-fn versions<'d, R: ReadRef<'d>>(elf: &Elf<'d, R>) -> BTreeMap<String, u32> {
+fn versions<'d, R: ReadRef<'d>>(elf: &Elf<'d, R>) -> Result<BTreeMap<String, u32>, ModuleError> {
     let mut found = BTreeMap::new();
     let word = |bytes: &[u8]| match bytes {
         [a, b, c, d] if elf.is_little_endian() => Some(u32::from_le_bytes([*a, *b, *c, *d])),
@@ -135,10 +148,8 @@ fn versions<'d, R: ReadRef<'d>>(elf: &Elf<'d, R>) -> BTreeMap<String, u32> {
         let name = bytes.split(|b| *b == 0).next().unwrap_or_default();
         String::from_utf8_lossy(name).into_owned()
     };
-    for entry in section(elf, "__versions")
-        .unwrap_or_default()
-        .chunks_exact(64)
-    {
+    let entries = section(elf, "__versions")?.unwrap_or_default();
+    for entry in entries.chunks_exact(64) {
         let (crc, name) = entry.split_at(8);
         let low = if elf.is_little_endian() { 0..4 } else { 4..8 };
         if let Some(crc) = crc.get(low).and_then(word) {
@@ -146,8 +157,8 @@ fn versions<'d, R: ReadRef<'d>>(elf: &Elf<'d, R>) -> BTreeMap<String, u32> {
         }
     }
     if let (Some(crcs), Some(names)) = (
-        section(elf, "__version_ext_crcs"),
-        section(elf, "__version_ext_names"),
+        section(elf, "__version_ext_crcs")?,
+        section(elf, "__version_ext_names")?,
     ) {
         for (crc, name) in crcs.chunks_exact(4).zip(names.split(|b| *b == 0)) {
             if let Some(crc) = word(crc) {
@@ -155,17 +166,21 @@ fn versions<'d, R: ReadRef<'d>>(elf: &Elf<'d, R>) -> BTreeMap<String, u32> {
             }
         }
     }
-    found.remove("");
-    found
+    match found.remove("") {
+        Some(_) => Err(ModuleError::Damaged("a symbol version has no name")),
+        None => Ok(found),
+    }
 }
 
 /// Each exported symbol has a `__ksymtab_NAME`; its version is `__crc_NAME`, an absolute value up to
 /// Linux 5.18 and four bytes of a section since. Where the symbols were stripped, the names are left.
-fn exports<'d, R: ReadRef<'d>>(elf: &Elf<'d, R>) -> BTreeMap<String, Export> {
+fn exports<'d, R: ReadRef<'d>>(elf: &Elf<'d, R>) -> Result<BTreeMap<String, Export>, ModuleError> {
     let mut found: BTreeMap<String, Export> = BTreeMap::new();
     let mut crcs = BTreeMap::new();
     for symbol in elf.symbols() {
-        let Ok(name) = symbol.name() else { continue };
+        let Ok(name) = symbol.name() else {
+            return Err(ModuleError::Damaged("a symbol has no name"));
+        };
         if symbol.is_undefined() {
             continue;
         }
@@ -178,7 +193,7 @@ fn exports<'d, R: ReadRef<'d>>(elf: &Elf<'d, R>) -> BTreeMap<String, Export> {
         }
     }
     if found.is_empty() {
-        let names = section(elf, "__ksymtab_strings").unwrap_or_default();
+        let names = section(elf, "__ksymtab_strings")?.unwrap_or_default();
         for name in names.split(|b| *b == 0).filter(|name| !name.is_empty()) {
             let name = String::from_utf8_lossy(name).into_owned();
             found.insert(name, Export { crc: None });
@@ -187,7 +202,7 @@ fn exports<'d, R: ReadRef<'d>>(elf: &Elf<'d, R>) -> BTreeMap<String, Export> {
     for (name, export) in &mut found {
         export.crc = crcs.get(name).copied();
     }
-    found
+    Ok(found)
 }
 
 fn crc<'d, R: ReadRef<'d>>(
@@ -220,9 +235,12 @@ mod tests {
 
     #[test]
     fn what_is_no_module_is_an_error() {
-        assert!(matches!(Module::read(b""), Err(ModuleError::Elf(_))));
         assert!(matches!(
-            Module::read(b"\x7fELF\x01"),
+            Module::read(&b""[..], b""),
+            Err(ModuleError::Elf(_))
+        ));
+        assert!(matches!(
+            Module::read(&b"\x7fELF\x01"[..], b""),
             Err(ModuleError::Elf(_))
         ));
     }
@@ -232,7 +250,7 @@ mod tests {
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..512)) {
             let mut elf = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x01\0\x3e\0".to_vec();
             elf.extend(bytes);
-            let _ = Module::read(&elf);
+            let _ = Module::read(elf.as_slice(), &elf);
         }
     }
 }

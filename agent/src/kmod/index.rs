@@ -32,7 +32,17 @@ impl Index {
 
     /// All files that `modules.dep` names.
     pub fn files(&self) -> impl Iterator<Item = &str> {
-        self.dep.lines().filter_map(|line| line.split(':').next())
+        let text = &self.dep;
+        let mut start = 0;
+        // By memchr: there are thousands of lines, most of them long.
+        std::iter::from_fn(move || {
+            let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
+            let end = memchr::memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len());
+            start += end + 1;
+            let line = rest.get(..end)?;
+            let colon = memchr::memchr(b':', line.as_bytes()).unwrap_or(line.len());
+            line.get(..colon)
+        })
     }
 
     /// Whether the kernel has it inside.
@@ -53,12 +63,14 @@ impl Index {
 
 /// Without making a copy of each of some thousand names.
 fn is(file: &str, name: &str) -> bool {
-    let base = file.rsplit('/').next().unwrap_or(file);
-    let dash = |b: u8| if b == b'-' { b'_' } else { b };
-    let Some((stem, _)) = base.split_once(".ko") else {
+    let file = file.as_bytes();
+    let base = memchr::memrchr(b'/', file).map_or(0, |slash| slash + 1);
+    let base = file.get(base..).unwrap_or_default();
+    let dash = |b: &u8| if *b == b'-' { b'_' } else { *b };
+    let Some((stem, packing)) = base.split_at_checked(name.len()) else {
         return false;
     };
-    stem.len() == name.len() && stem.bytes().map(dash).eq(name.bytes().map(dash))
+    packing.starts_with(b".ko") && stem.iter().map(dash).eq(name.as_bytes().iter().map(dash))
 }
 
 /// `fnmatch(3)` without flags, as libkmod asks it: `*`, `?` and `[...]`.

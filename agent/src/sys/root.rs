@@ -173,7 +173,10 @@ impl Root {
     /// It cannot be opened or read, or is larger than 64 MiB.
     pub fn read(&self, path: &str) -> Result<Vec<u8>, SysError> {
         let file = self.reader(path)?;
-        let mut bytes = Vec::new();
+        let size = rustix::fs::fstat(&file).map_or(0, |stat| stat.st_size);
+        // As much as it will take, or as a first guess where the kernel makes the content.
+        let size = usize::try_from(size).unwrap_or(0).min(4 << 20);
+        let mut bytes = Vec::with_capacity(size + 1);
         let mut file = file.take(MAX_READ + 1);
         file.read_to_end(&mut bytes)
             .map_err(|e| self.error("read", path, e))?;

@@ -1,6 +1,6 @@
 //! The `nvidia-peermem` of one kernel, as a file.
 
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,6 +12,9 @@ use crate::sys::Root;
 
 /// More than the largest packed module: the driver's main one, by far.
 const MOST: u64 = 64 << 20;
+
+/// A signature is a few hundred bytes, with certificates in it some thousand.
+const SIGNATURE: u64 = 64 << 10;
 
 /// What the file says about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -47,19 +50,37 @@ pub struct Difference {
     pub kernel: u32,
 }
 
-/// Reads a module whole.
+/// Reads a module: whole if it is packed, else only the parts that tell something.
 pub(super) fn read_module(root: &Root, path: &str) -> Result<(Packing, Module), String> {
-    let file = root.reader(path).map_err(|e| e.to_string())?;
-    let mut bytes = Vec::new();
+    let no = |e: &dyn std::fmt::Display| format!("cannot read {path}: {e}");
+    let mut file = root.reader(path).map_err(|e| e.to_string())?;
+    let mut start = Vec::new();
+    (&mut file)
+        .take(8)
+        .read_to_end(&mut start)
+        .map_err(|e| no(&e))?;
+    let packing = Packing::of(&start);
+    if packing == Packing::None {
+        let length = file.seek(SeekFrom::End(0)).map_err(|e| no(&e))?;
+        let tail = length.saturating_sub(SIGNATURE);
+        file.seek(SeekFrom::Start(tail)).map_err(|e| no(&e))?;
+        let mut end = Vec::new();
+        (&mut file)
+            .take(SIGNATURE)
+            .read_to_end(&mut end)
+            .map_err(|e| no(&e))?;
+        let module = Module::read(&object::read::ReadCache::new(file), &end);
+        return Ok((packing, module.map_err(|e| no(&e))?));
+    }
+    let mut packed = start;
     file.take(MOST + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|e| format!("cannot read {path}: {e}"))?;
-    if bytes.len() as u64 > MOST {
+        .read_to_end(&mut packed)
+        .map_err(|e| no(&e))?;
+    if packed.len() as u64 > MOST {
         return Err(format!("{path} is larger than {} MiB", MOST >> 20));
     }
-    let packing = Packing::of(&bytes);
-    let plain = unpack(bytes, LIMIT).map_err(|e| format!("cannot unpack {path}: {e}"))?;
-    let module = Module::read(&plain).map_err(|e| format!("cannot read {path}: {e}"))?;
+    let plain = unpack(packed, LIMIT).map_err(|e| format!("cannot unpack {path}: {e}"))?;
+    let module = Module::read(plain.as_slice(), &plain).map_err(|e| no(&e))?;
     Ok((packing, module))
 }
 
@@ -68,6 +89,10 @@ pub(super) fn file(root: &Root, path: &str, core: Option<&Core>) -> Fact<Peermem
         Ok(read) => read,
         Err(why) => return Fact::unknown(path, why),
     };
+    if module.versions.contains_key(REGISTER) && !module.needs.contains(REGISTER) {
+        let why = format!("{path} is damaged: it has a version of {REGISTER} and does not use it");
+        return Fact::unknown(path, why);
+    }
     let kernel = core.map(|core| &core.versions);
     let differs = module.versions.iter().filter_map(|(symbol, built)| {
         let kernel = *kernel?.get(symbol)?;

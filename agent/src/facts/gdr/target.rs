@@ -73,7 +73,7 @@ impl<'r> Reader<'r> {
         let dep = format!("{dir}/modules.dep");
         let modprobe = self.modprobe.as_ref().map_err(ToString::to_string);
         let index = index(self.root, &dir).map_err(|e| e.to_string());
-        let (modprobe, index) = match (modprobe, index) {
+        let (modprobe, mut index) = match (modprobe, index) {
             (Ok(modprobe), Ok(Some(index))) => (modprobe, index),
             (Err(why), _) | (_, Err(why)) => {
                 return Target {
@@ -99,7 +99,13 @@ impl<'r> Reader<'r> {
             }
         };
         let (rdma, core) = rdma::core(self.root, release, modprobe, &index, runs);
-        let lookup = modprobe.lookup(PEERMEM, &index);
+        let mut lookup = modprobe.lookup(PEERMEM, &index);
+        if matches!(lookup.outcome, Outcome::Missing(_)) {
+            // The largest of these files, and asked last: only read where it matters.
+            let alias = text(self.root, &dir, "modules.alias");
+            index.alias = alias.ok().flatten().unwrap_or_default();
+            lookup = modprobe.lookup(PEERMEM, &index);
+        }
         let peermem = match &lookup.outcome {
             Outcome::File(file) => peermem::file(self.root, &absolute(&dir, file), core.as_ref()),
             _ => Fact::absent(&dep),
@@ -148,20 +154,21 @@ pub(super) fn absolute(dir: &str, file: &str) -> String {
 }
 
 fn index(root: &Root, dir: &str) -> Result<Option<Index>, SysError> {
-    let text = |name: &str| {
-        Ok::<_, SysError>(
-            root.read_if_there(&format!("{dir}/{name}"))?
-                .map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
-        )
-    };
-    let Some(dep) = text("modules.dep")? else {
+    let Some(dep) = text(root, dir, "modules.dep")? else {
         return Ok(None);
     };
     Ok(Some(Index {
         dep,
-        alias: text("modules.alias")?.unwrap_or_default(),
-        builtin: text("modules.builtin")?.unwrap_or_default(),
+        alias: String::new(),
+        builtin: text(root, dir, "modules.builtin")?.unwrap_or_default(),
     }))
+}
+
+fn text(root: &Root, dir: &str, name: &str) -> Result<Option<String>, SysError> {
+    let bytes = root.read_if_there(&format!("{dir}/{name}"))?;
+    // Without a copy: they measure megabytes.
+    let lossy = |e: std::string::FromUtf8Error| String::from_utf8_lossy(e.as_bytes()).into_owned();
+    Ok(bytes.map(|bytes| String::from_utf8(bytes).unwrap_or_else(lossy)))
 }
 
 /// modprobe.d(5): a file hides those of the same name in later directories, and all that are left are read

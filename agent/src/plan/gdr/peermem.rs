@@ -255,6 +255,13 @@ fn abi(target: &Target, file: &PeermemFile, core: &RdmaCore) -> Option<Evidence>
             &file.path,
         ));
     }
+    if file.versioned && file.register_crc.is_none() {
+        return Some(Evidence::no(
+            FACT,
+            format!("it has versions, and none of {REGISTER}"),
+            &file.path,
+        ));
+    }
     let first = file.differs.first()?;
     Some(Evidence::no(
         FACT,
