@@ -337,6 +337,57 @@ fn what_cannot_be_read_is_unknown() {
 }
 
 #[test]
+fn a_core_that_is_part_of_the_kernel() {
+    let put = |drivers: Drivers| {
+        let node = node(Drivers {
+            rdma: Rdma::None,
+            ..drivers
+        });
+        let builtin = format!("usr/lib/modules/{KERNEL}/modules.builtin");
+        node.write(&builtin, b"kernel/drivers/infiniband/core/ib_core.ko\n");
+        node.write("proc/kallsyms", b"");
+        node
+    };
+    // The configuration tells all that DMA-BUF takes.
+    assert_eq!(gdr(&put(Drivers::default()))["path"], "dma-buf");
+    let node = put(peermem());
+    assert_missing(
+        &node,
+        "peermem.no-api",
+        true,
+        "part of the kernel: whether it has",
+    );
+    let build = format!("usr/lib/modules/{KERNEL}/build");
+    std::fs::create_dir_all(node.path().join(&build)).unwrap();
+    let symvers = format!("{build}/Module.symvers");
+    node.write(
+        &symvers,
+        b"0x1d0c5e5a\tib_register_peer_memory_client\tvmlinux\tEXPORT_SYMBOL\t\n",
+    );
+    assert_eq!(gdr(&node)["path"], "peermem");
+    node.write(
+        &symvers,
+        b"0x1d0c5e5b\tib_register_peer_memory_client\tvmlinux\tEXPORT_SYMBOL\t\n",
+    );
+    assert_missing(
+        &node,
+        "peermem.abi-mismatch",
+        false,
+        "the RDMA core has 0x1d0c5e5b",
+    );
+    node.write(
+        &symvers,
+        b"0xe2ffcd05\tib_register_client\tvmlinux\tEXPORT_SYMBOL\t\n",
+    );
+    assert_missing(
+        &node,
+        "peermem.no-api",
+        false,
+        "without ib_register_peer_memory_client",
+    );
+}
+
+#[test]
 fn where_the_configuration_is_does_not_matter() {
     let node = node(Drivers::default());
     let boot = node.path().join(format!("boot/config-{KERNEL}"));
@@ -549,6 +600,11 @@ fn the_loaded_module_and_its_client() {
 fn the_kernel_log_tells_why_it_is_not_loaded() {
     let node = node(peermem());
     std::fs::create_dir_all(node.path().join("dev")).unwrap();
+    // Of a boot that was not asked to load it, the log is not read.
+    let line = "4,1,2,-;nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -2)\n";
+    node.write("dev/kmsg", line.as_bytes());
+    assert_eq!(check(&node)["id"], "peermem.not-loaded");
+    node.write("etc/modules-load.d/rdma.conf", b"nvidia-peermem\n");
     for (line, id) in [
         (
             "nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client",

@@ -68,7 +68,8 @@ impl Facts {
         let running = kernel::running(root);
         let kernels = kernel::installed(root);
         let list = kernels.value.clone().unwrap_or_default();
-        let gdr = gdr::gdr(root, &list, &running);
+        let modules = modules::modules(root);
+        let gdr = gdr::gdr(root, &list, &running, &modules);
         let os = os::os(root);
         let boot = boot::boot(root, os.get());
         Self {
@@ -80,7 +81,7 @@ impl Facts {
             running,
             kernels,
             iommu: iommu::iommu(root),
-            modules: modules::modules(root),
+            modules,
             gdr,
             boot,
             security: security::security(root),

@@ -1,6 +1,6 @@
 //! Modules to load: now, and at every boot.
 
-use super::gdr::{Decision, GdrPath, Missing};
+use super::gdr::{Decision, Evidence, GdrPath, Missing, Says};
 use super::step::{Action, Phase, Step};
 use super::{Input, Plan, unified};
 use crate::facts::gdr::PEERMEM;
@@ -36,7 +36,9 @@ pub(super) fn plan(input: &Input, decision: &Decision, plan: &mut Plan) -> Vec<S
 
 fn notes(decision: &Decision, plan: &mut Plan) {
     if let Some(Missing { id, unknown, fix }) = &decision.missing {
-        let chain: Vec<String> = decision.evidence.iter().map(ToString::to_string).collect();
+        let against = |link: &&Evidence| matches!(link.says, Says::No | Says::Unknown);
+        let chain = decision.evidence.iter().filter(against);
+        let chain: Vec<String> = chain.map(ToString::to_string).collect();
         let what = if *unknown {
             "whether there is a way to GPU memory is not known"
         } else {

@@ -9,6 +9,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::fact::{Fact, text};
+use super::super::modules::Modules;
+use super::PEERMEM;
+use crate::kmod::fold;
 use crate::sys::{EntryKind, Root, SysError};
 
 /// What is in use.
@@ -26,8 +29,8 @@ pub struct InUse {
     pub dma_buf: Fact<Vec<Attachment>>,
     /// Hash of the sources of the `ib_core` that is loaded.
     pub ib_core: Fact<String>,
-    /// Lines of the kernel log about modules that were refused; read only while `nvidia_peermem` is not
-    /// loaded and the driver is.
+    /// Lines of the kernel log about modules that were refused; read only if this boot was asked to load
+    /// `nvidia_peermem` and it is not there.
     pub refused: Fact<Vec<String>>,
 }
 
@@ -68,7 +71,20 @@ const CLIENT_FILES: [&str; 3] = [
     "/proc/driver/nv_peer_mem/clients",
 ];
 
-pub(super) fn in_use(root: &Root) -> InUse {
+/// Whether this boot was asked to load nvidia-peermem: by a file, or a trial by its command line.
+pub(super) fn asked(modules: &Modules, cmdline: Option<&str>) -> bool {
+    let name = fold(PEERMEM);
+    let by_file = modules.load_at_boot.get();
+    let by_file = by_file.is_some_and(|files| files.contains_key(&name));
+    let words = cmdline.unwrap_or_default().split_whitespace();
+    let lists = words.filter_map(|word| word.strip_prefix("modules_load="));
+    by_file
+        || lists
+            .flat_map(|list| list.split(','))
+            .any(|n| fold(n) == name)
+}
+
+pub(super) fn in_use(root: &Root, asked: bool) -> InUse {
     let bufinfo = "/sys/kernel/debug/dma_buf/bufinfo";
     let version = text(root, "/sys/module/nvidia_peermem/version");
     let refcount = text(root, "/sys/module/nvidia_peermem/refcnt").and_then(|t| t.parse().ok());
@@ -81,7 +97,7 @@ pub(super) fn in_use(root: &Root) -> InUse {
         client_files: client_files.collect(),
         dma_buf: text(root, bufinfo).and_then(|text| Some(attachments(&text))),
         ib_core: text(root, "/sys/module/ib_core/srcversion"),
-        refused: refused(root),
+        refused: refused(root, asked),
         version,
         refcount,
     }
@@ -158,10 +174,10 @@ fn attachments(text: &str) -> Vec<Attachment> {
     found
 }
 
-fn refused(root: &Root) -> Fact<Vec<String>> {
+fn refused(root: &Root, asked: bool) -> Fact<Vec<String>> {
     let path = "/dev/kmsg";
-    let there = |module: &str| matches!(root.stat(&format!("/sys/module/{module}")), Ok(Some(_)));
-    if there("nvidia_peermem") || !there("nvidia") {
+    let loaded = root.stat("/sys/module/nvidia_peermem");
+    if !asked || !matches!(loaded, Ok(None)) {
         return Fact::absent(path);
     }
     let lines = crate::sys::kernel_log::whole(root).map(|lines| {

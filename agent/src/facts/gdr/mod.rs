@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::fact::Fact;
 use super::kernel::{InstalledKernel, RunningKernel};
+use super::modules::Modules;
 use crate::sys::Root;
 
 pub(crate) use driver::numbers;
@@ -53,7 +54,12 @@ pub struct Gdr {
     pub in_use: InUse,
 }
 
-pub(super) fn gdr(root: &Root, kernels: &[InstalledKernel], running: &RunningKernel) -> Gdr {
+pub(super) fn gdr(
+    root: &Root,
+    kernels: &[InstalledKernel],
+    running: &RunningKernel,
+    modules: &Modules,
+) -> Gdr {
     let cmdline = running.cmdline.get().map(String::as_str);
     let reader = target::Reader::new(root, running.release.get(), cmdline);
     let has_modules = || kernels.iter().filter(|kernel| kernel.modules);
@@ -89,7 +95,7 @@ pub(super) fn gdr(root: &Root, kernels: &[InstalledKernel], running: &RunningKer
         targets,
         libibverbs: rdma::libibverbs(root),
         signatures_enforced: signatures_enforced(root),
-        in_use: in_use::in_use(root),
+        in_use: in_use::in_use(root, in_use::asked(modules, cmdline)),
     }
 }
 

@@ -28,8 +28,9 @@ pub struct RdmaCore {
     pub path: String,
     /// Whose it is.
     pub stack: Stack,
-    /// Whether it exports the function that nvidia-peermem registers with.
-    pub peer_memory: bool,
+    /// Whether it exports the function that nvidia-peermem registers with; none where the core is part of the
+    /// kernel, and neither symbols nor build of that can be read.
+    pub peer_memory: Option<bool>,
     /// That function's version.
     pub register_crc: Option<u32>,
     /// The kernel that it was built for, with its options.
@@ -73,7 +74,7 @@ pub(super) fn core(
         Ok(read) => read,
         Err(why) => {
             let found = elsewhere(root, release, stack(&dir, &file), running);
-            let found = if found.get().is_some() {
+            let found = if found.get().is_some_and(|core| core.peer_memory.is_some()) {
                 found
             } else {
                 Fact::unknown(file, why)
@@ -85,7 +86,7 @@ pub(super) fn core(
     let export = module.exports.get(REGISTER);
     let fact = RdmaCore {
         stack,
-        peer_memory: export.is_some(),
+        peer_memory: Some(export.is_some()),
         register_crc: export.and_then(|export| export.crc),
         vermagic: module.header.vermagic.clone(),
         srcversion: module.header.srcversion.clone(),
@@ -116,7 +117,7 @@ fn stack(dir: &str, file: &str) -> Stack {
 
 /// Where the file cannot tell: the symbols of the running kernel, or for its own core those of its build.
 fn elsewhere(root: &Root, release: &str, stack: Stack, running: bool) -> Fact<RdmaCore> {
-    let told = |path: &str, peer_memory: bool, crc: Option<u32>| {
+    let told = |path: &str, peer_memory: Option<bool>, crc: Option<u32>| {
         Fact::known(
             RdmaCore {
                 path: path.to_owned(),
@@ -134,7 +135,7 @@ fn elsewhere(root: &Root, release: &str, stack: Stack, running: bool) -> Fact<Rd
     if running && let Ok(Some(text)) = root.read_if_there("/proc/kallsyms") {
         // The symbols of a module are there while it is loaded.
         if has_symbol(&text, "ib_register_client") {
-            return told("/proc/kallsyms", has_symbol(&text, REGISTER), None);
+            return told("/proc/kallsyms", Some(has_symbol(&text, REGISTER)), None);
         }
     }
     let symvers = format!("/lib/modules/{release}/build/Module.symvers");
@@ -142,10 +143,13 @@ fn elsewhere(root: &Root, release: &str, stack: Stack, running: bool) -> Fact<Rd
         && let Ok(Some(text)) = root.read_if_there(&symvers)
     {
         let found: Option<Exported> = find_export(&text, REGISTER);
-        return told(&symvers, found.is_some(), found.map(|found| found.crc));
+        return told(
+            &symvers,
+            Some(found.is_some()),
+            found.map(|found| found.crc),
+        );
     }
-    let why = "ib_core is part of the kernel, and neither its symbols nor its build's Module.symvers can be read";
-    Fact::unknown(symvers, why)
+    told(&symvers, None, None)
 }
 
 /// A line is `ADDRESS TYPE NAME`, and for a module `TAB [MODULE]`.

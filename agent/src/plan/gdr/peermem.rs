@@ -163,7 +163,15 @@ fn judge(input: &Input, target: &Target, file: &PeermemFile, mut chain: Chain) -
         Stack::Inbox => "the kernel's own",
         Stack::Ofed => "OFED",
     };
-    if !core.peer_memory {
+    if core.peer_memory.is_none() {
+        let last = Evidence::unknown(
+            "RDMA core",
+            format!("{stack}, part of the kernel: whether it has {REGISTER} is not known"),
+            &core.path,
+        );
+        return chain.with(Refused::NoApi.id(), true, Refused::NoApi.fix(), last);
+    }
+    if core.peer_memory == Some(false) {
         let last = Evidence::no(
             "RDMA core",
             format!("{stack}, without {REGISTER}"),
