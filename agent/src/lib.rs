@@ -7,6 +7,7 @@ pub mod cli;
 pub mod effective;
 pub mod facts;
 pub mod journal;
+pub mod kmod;
 pub mod machine;
 pub mod pci;
 pub mod plan;

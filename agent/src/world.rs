@@ -83,6 +83,7 @@ impl World {
             policy,
             digest,
             facts: &self.facts,
+            functions: &self.functions,
             acs: &ports.acs,
             committed: self.committed.as_ref(),
             quarantined: quarantined.filter(|_| committing.is_none()),

@@ -59,7 +59,11 @@ impl Engine<'_> {
                         self.regenerate(trial)?;
                     }
                 }
-                Action::Record | Action::LoadModule(_) | Action::TrialEntry | Action::ClearAcs => {}
+                Action::Record
+                | Action::LoadModule(_)
+                | Action::UnloadModule(_)
+                | Action::TrialEntry
+                | Action::ClearAcs => {}
             }
         }
         self.keep_template_newer()?;

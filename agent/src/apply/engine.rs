@@ -103,6 +103,8 @@ impl<'r> Engine<'r> {
             env: Vec::new(),
             entries: plan.entries.clone(),
             modules: Vec::new(),
+            unloaded: Vec::new(),
+            bake: plan.bake,
             unmet: Vec::new(),
         };
         self.journal.begin(txn, work)?;

@@ -6,9 +6,11 @@ mod commit;
 mod engine;
 mod files;
 mod menu;
+mod modules;
 mod stage;
 mod undo;
 
 pub use acs::early as early_acs;
 pub use arm::read_env;
 pub use engine::{Engine, EngineError, LOCK, boot_id, can_ask};
+pub(crate) use modules::why as why_not_loaded;

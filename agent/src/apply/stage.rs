@@ -8,7 +8,7 @@ use crate::facts::Facts;
 use crate::journal::Trial;
 use crate::machine::TxnId;
 use crate::plan::{self, Action, Phase};
-use crate::sys::{SysError, boot_write, process};
+use crate::sys::{SysError, boot_write, module, process};
 use crate::world::World;
 
 impl Engine<'_> {
@@ -20,12 +20,15 @@ impl Engine<'_> {
             record.txn.id.clone(),
         );
         let trial = record.work.trial.clone();
-        let world = World::read(self.root, &policy)?;
+        let mut world = World::read(self.root, &policy)?;
+        world.facts.bake = record.work.bake;
         let ports = world.ports(&policy);
         let plan = world.plan(&policy, &ports, &digest, id.as_str(), None);
         for step in plan.steps.iter().filter(|s| s.phase == Phase::Live) {
-            if let Action::LoadModule(name) = &step.action {
-                self.load_module(name)?;
+            match &step.action {
+                Action::LoadModule(name) => self.load_module(name, &world)?,
+                Action::UnloadModule(name) => self.unload_module(name)?,
+                _ => {}
             }
         }
         match trial {
@@ -35,14 +38,23 @@ impl Engine<'_> {
         }
     }
 
-    fn load_module(&mut self, name: &str) -> Result<(), EngineError> {
+    fn load_module(&mut self, name: &str, world: &World) -> Result<(), EngineError> {
         self.amend("module", |_, work| work.modules.push(name.to_owned()))?;
-        process::run_ok(
-            self.root,
-            &["modprobe", "--", name],
-            Duration::from_secs(60),
-        )?;
-        Ok(())
+        module::load(self.root, name)?.map_err(|refused| {
+            let why = super::modules::why(&refused, &world.facts);
+            SysError::Process {
+                program: format!("modprobe -- {name}"),
+                why,
+            }
+            .into()
+        })
+    }
+
+    fn unload_module(&mut self, name: &str) -> Result<(), EngineError> {
+        self.amend("module unloaded", |_, work| {
+            work.unloaded.push(name.to_owned());
+        })?;
+        Ok(module::unload(self.root, name)?)
     }
 
     fn write_trial(&mut self, world: &World, trial: &Trial, id: &str) -> Result<(), EngineError> {

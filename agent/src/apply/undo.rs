@@ -1,7 +1,5 @@
 //! Putting things back, newest first. What somebody else has changed since is left alone and told.
 
-use std::time::Duration;
-
 use grub_config_parser::cmdline::{Arg, CommandLine};
 
 use super::arm::grub_dir;
@@ -9,7 +7,7 @@ use super::engine::{Engine, EngineError};
 use crate::facts::{ENTRIES, Facts, KERNEL_CMDLINE};
 use crate::journal::{DIR, Image, Intent, Trial, Work, image_of};
 use crate::plan;
-use crate::sys::{boot_write, process, write};
+use crate::sys::{boot_write, module, write};
 
 impl Engine<'_> {
     /// Returns the files that were left alone, with why.
@@ -57,15 +55,19 @@ impl Engine<'_> {
         conflicts.extend(super::acs::restore(self.root, &work.policy)?);
         // Where a reboot follows, it unloads them; the units that run there may not.
         let modules = work.modules.iter().filter(|_| !on_trial);
-        for module in modules {
+        for name in modules {
             // Somebody may use it by now; that is no reason to keep the rest.
-            if let Err(e) = process::run_ok(
-                self.root,
-                &["modprobe", "-r", "--", module],
-                Duration::from_secs(60),
-            ) {
-                conflicts.push(format!("module {module} stays loaded: {e}"));
+            if let Err(e) = module::unload(self.root, name) {
+                conflicts.push(format!("module {name} stays loaded: {e}"));
             }
+        }
+        for name in work.unloaded.iter().filter(|_| !on_trial) {
+            let failed = match module::load(self.root, name) {
+                Ok(Ok(())) => continue,
+                Ok(Err(refused)) => refused.stderr.trim().to_owned(),
+                Err(e) => e.to_string(),
+            };
+            conflicts.push(format!("module {name} is not loaded again: {failed}"));
         }
         Ok(conflicts)
     }

@@ -1,13 +1,19 @@
 //! Are the modules loaded that the policy needs?
 
 use super::{Answer, Input};
-use crate::facts::fold;
-use crate::plan::{GdrPath, decide};
+use crate::kmod::fold;
+use crate::plan::{GdrPath, decide, gdr};
 
 const ID: &str = "modules.loaded";
 
 pub(super) fn ask(input: &Input) -> Vec<Answer> {
-    let wanted: &[&str] = match decide(input.policy, input.facts).path {
+    let wanted: &[&str] = match decide(&gdr::Input {
+        policy: input.policy,
+        facts: input.facts,
+        functions: input.functions,
+    })
+    .path
+    {
         GdrPath::Peermem => &["nvidia", "ib_core", "nvidia_peermem"],
         GdrPath::DmaBuf => &["nvidia", "ib_core"],
         GdrPath::None => {

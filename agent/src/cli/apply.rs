@@ -59,6 +59,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     let digest = policy.digest();
     let policy = policy.loaded.policy;
     let mut world = World::read(&context.root, &policy)?;
+    world.facts.bake = args.bake;
     let wants_reboot = (args.reboot || policy.reboot.allow || args.bake) && !args.no_reboot;
 
     // Nothing to do and nothing under way: not even the lock is touched.
@@ -79,6 +80,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         }
         make_way(&mut engine, &record)?;
         world = World::read(&context.root, &policy)?;
+        world.facts.bake = args.bake;
     }
     if args.retry {
         let before = world.quarantine.policies.len();

@@ -7,11 +7,14 @@ use grub_config_parser::cmdline::CommandLine;
 use super::status;
 use super::{CliError, Context, Exit};
 use crate::apply::{self, Engine, EngineError, boot_id};
+use crate::facts::gdr::PEERMEM;
 use crate::journal::Record;
 use crate::machine::{Boot, Event, GrubView, Marker, State};
-use crate::plan::MARKER;
+use crate::plan::{self, GdrPath, MARKER};
 use crate::reboot::{Bus, ShutdownKind, pending_shutdown};
-use crate::sys::{SysError, clock, freeze, process};
+use crate::state;
+use crate::sys::{SysError, clock, freeze, module, process};
+use crate::world::World;
 
 /// What a unit wants.
 #[derive(Debug, clap::Subcommand)]
@@ -26,6 +29,10 @@ pub(super) enum Verb {
     Arm,
     /// Trial boots: reset the machine when nothing was verified in time.
     Deadline,
+    /// The RDMA stack was started: load nvidia-peermem, if the policy of every boot goes through it.
+    Peermem,
+    /// The RDMA stack is about to be stopped, which a client would keep from it: unload nvidia-peermem.
+    PeermemOff,
     /// Now and then: ask again for an outstanding reboot, repair ACS.
     Reconcile,
     /// Thaws a file system when its parent dies.
@@ -61,6 +68,8 @@ pub(super) fn run(context: &Context, verb: Verb) -> Result<Exit, CliError> {
         Verb::Settle => settle(context),
         Verb::Verify => verify(context),
         Verb::Arm => arm(context),
+        Verb::Peermem => peermem(context),
+        Verb::PeermemOff => Ok(module::unload(&context.root, PEERMEM).map(|()| Exit::Done)?),
         Verb::Reconcile => reconcile(context),
         Verb::Deadline | Verb::ThawGuard { .. } => Ok(Exit::Done),
     }
@@ -104,6 +113,32 @@ fn verify(context: &Context) -> Result<Exit, CliError> {
     }
     say(&engine);
     Ok(Exit::Done)
+}
+
+/// Not under the lock: the RDMA stack waits for this, and it may be a command of the agent that started it.
+fn peermem(context: &Context) -> Result<Exit, CliError> {
+    let Some(committed) = state::committed(&context.root)? else {
+        return Ok(Exit::Done);
+    };
+    let policy = committed.policy;
+    let world = World::read(&context.root, &policy)?;
+    let decision = plan::decide(&plan::gdr::Input {
+        policy: &policy,
+        facts: &world.facts,
+        functions: &world.functions,
+    });
+    if decision.path != GdrPath::Peermem || !policy.peermem.load {
+        for link in &decision.evidence {
+            tracing::info!("{link}");
+        }
+        return Ok(Exit::Done);
+    }
+    module::load(&context.root, PEERMEM)?
+        .map(|()| Exit::Done)
+        .map_err(|refused| {
+            let why = apply::why_not_loaded(&refused, &world.facts);
+            CliError::new(Exit::Pending, "module", why)
+        })
 }
 
 fn arm(context: &Context) -> Result<Exit, CliError> {

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::output::{Format, paint, style};
 use super::{CliError, Context, Exit, load};
+use crate::plan::gdr::{Decision, GdrPath, Says};
 use crate::plan::{Phase, Plan, Refusal, Step};
 use crate::world::World;
 
@@ -25,6 +26,8 @@ pub(super) struct Output {
     refusals: Vec<Refusal>,
     /// What a person should know.
     notes: Vec<String>,
+    /// How NIC drivers reach GPU memory, with what led to that.
+    gdr: Option<Decision>,
 }
 
 /// The transaction that a plan's marker would name: it is shown, and no plan is carried out with it.
@@ -45,6 +48,7 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
         steps: plan.steps,
         refusals: plan.refusals,
         notes: plan.notes,
+        gdr: plan.gdr,
     };
     if context.out.format == Format::Diff {
         context.out.raw(&diff(&output))?;
@@ -102,7 +106,37 @@ fn text(output: &Output) -> String {
         }
     }
     text.push_str(&refusals_text(&output.refusals));
+    text.push_str(&output.gdr.as_ref().map(gdr_text).unwrap_or_default());
     text.push_str(&notes_text(&output.notes));
+    text
+}
+
+/// The decision about GPU memory, and the chain that led to it.
+fn gdr_text(decision: &Decision) -> String {
+    let way = match decision.path {
+        GdrPath::DmaBuf => "DMA-BUF".to_owned(),
+        GdrPath::Peermem => "nvidia-peermem".to_owned(),
+        GdrPath::None => match &decision.missing {
+            Some(missing) if missing.unknown => format!("not known ({})", missing.id),
+            Some(missing) => format!("none ({})", missing.id),
+            None => "none".to_owned(),
+        },
+    };
+    let kernel = decision.kernel.as_ref();
+    let kernel = kernel.map_or(String::new(), |kernel| format!(", kernel {kernel}"));
+    let mut text = format!(
+        "{}\n",
+        paint(style::BOLD, &format!("Way to GPU memory: {way}{kernel}"))
+    );
+    for link in &decision.evidence {
+        let (word, colour) = match link.says {
+            Says::Yes => ("yes    ", style::GOOD),
+            Says::No => ("no     ", style::BAD),
+            Says::Unknown => ("unknown", style::WARN),
+            Says::Note => ("       ", style::DIM),
+        };
+        text.push_str(&format!("  {}  {link}\n", paint(colour, word)));
+    }
     text
 }
 

@@ -2,6 +2,7 @@
 
 mod boot;
 mod fact;
+pub mod gdr;
 mod iommu;
 mod kernel;
 mod loader;
@@ -20,10 +21,11 @@ pub use boot::{
     Boot, BootFiles, ENTRIES, EntryOrder, KERNEL_CMDLINE, evaluate, menu_of, whole_menu,
 };
 pub use fact::Fact;
+pub use gdr::Gdr;
 pub use iommu::Iommu;
 pub use kernel::{InstalledKernel, RunningKernel, version};
 pub use loader::{Loader, grub_dir};
-pub use modules::{Modules, fold};
+pub use modules::{Modules, refcounts};
 pub use mounts::Mount;
 pub use os::{Arch, Os};
 pub use security::Security;
@@ -35,6 +37,8 @@ pub struct Facts {
     pub root: String,
     /// Whether that is the running system.
     pub live: bool,
+    /// Whether an image is being built: what runs here is then not its own, whatever the root is.
+    pub bake: bool,
     /// Distribution.
     pub os: Fact<Os>,
     /// Architecture.
@@ -47,6 +51,8 @@ pub struct Facts {
     pub iommu: Iommu,
     /// Kernel modules.
     pub modules: Modules,
+    /// How NIC drivers reach GPU memory.
+    pub gdr: Gdr,
     /// Boot loader.
     pub boot: Boot,
     /// Secure Boot and lockdown.
@@ -64,18 +70,21 @@ impl Facts {
         let running = kernel::running(root);
         let kernels = kernel::installed(root);
         let list = kernels.value.clone().unwrap_or_default();
-        let modules = modules::modules(root, &list, running.release.get());
+        let modules = modules::modules(root);
+        let gdr = gdr::gdr(root, &list, &running, &modules);
         let os = os::os(root);
         let boot = boot::boot(root, &os);
         Self {
             root: root.path().to_string_lossy().into_owned(),
             live: root.is_live(),
+            bake: false,
             os,
             arch: os::arch(root),
             running,
             kernels,
             iommu: iommu::iommu(root),
             modules,
+            gdr,
             boot,
             security: security::security(root),
             virtualisation: security::virtualisation(root),

@@ -1,4 +1,4 @@
-//! Kernel modules: loaded, available for each kernel, and asked for at boot.
+//! Kernel modules: loaded, and asked for at boot. What is there for each kernel is in `gdr`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::fact::Fact;
-use super::kernel::InstalledKernel;
+use crate::kmod::fold;
 use crate::sys::{EntryKind, Root, SysError};
 
 /// Modules that carry GPUDirect RDMA.
@@ -14,77 +14,32 @@ use crate::sys::{EntryKind, Root, SysError};
 pub struct Modules {
     /// Loaded now, names with underscores.
     pub loaded: Fact<BTreeSet<String>>,
-    /// For each kernel release, the file that provides `nvidia-peermem`, as `modules.dep` has it.
-    pub peermem: BTreeMap<String, Fact<String>>,
+    /// How often each of them is in use.
+    pub refcounts: BTreeMap<String, u64>,
     /// Module names asked for at boot, with the file that asks (modules-load.d(5)).
     pub load_at_boot: Fact<BTreeMap<String, String>>,
-    /// First line of `/proc/driver/nvidia/version`: says version and flavour (open or not).
-    pub nvidia_driver: Fact<String>,
-    /// Options of the running kernel's build that DMA-BUF depends on, `y`, `m` or absent.
-    pub config: Fact<BTreeMap<String, String>>,
 }
 
-/// Module names are the same with `-` and `_`.
-#[must_use]
-pub fn fold(name: &str) -> String {
-    name.replace('-', "_")
-}
-
-const OPTIONS: [&str; 6] = [
-    "CONFIG_DMA_SHARED_BUFFER",
-    "CONFIG_INFINIBAND_USER_MEM",
-    "CONFIG_INFINIBAND_ON_DEMAND_PAGING",
-    "CONFIG_PCI_P2PDMA",
-    "CONFIG_DMABUF_MOVE_NOTIFY",
-    "CONFIG_IOMMU_DEFAULT_PASSTHROUGH",
-];
-
-pub(super) fn modules(
-    root: &Root,
-    kernels: &[InstalledKernel],
-    running: Option<&String>,
-) -> Modules {
-    let loaded = root.text_if_there("/proc/modules").map(|text| {
-        text.map(|t| {
-            t.lines()
-                .filter_map(|l| l.split_whitespace().next())
-                .map(str::to_owned)
-                .collect()
-        })
-    });
-    let driver = Fact::read(
-        "/proc/driver/nvidia/version",
-        root.text_if_there("/proc/driver/nvidia/version"),
-    );
+pub(super) fn modules(root: &Root) -> Modules {
+    let text = Fact::read("/proc/modules", root.text_if_there("/proc/modules"));
+    let refcounts = text.get().map(|text| refcounts(text)).unwrap_or_default();
     Modules {
-        loaded: Fact::read("/proc/modules", loaded),
-        peermem: kernels
-            .iter()
-            .filter(|k| k.modules)
-            .map(|k| (k.release.clone(), peermem(root, &k.release)))
-            .collect(),
+        loaded: text.and_then(|_| Some(refcounts.keys().cloned().collect())),
+        refcounts,
         load_at_boot: Fact::read("/etc/modules-load.d", load_at_boot(root).map(Some)),
-        nvidia_driver: driver.and_then(|t| t.lines().next().map(str::to_owned)),
-        config: config(root, running),
     }
 }
 
-fn peermem(root: &Root, release: &str) -> Fact<String> {
-    let path = format!("/lib/modules/{release}/modules.dep");
-    let found = root.text_if_there(&path).map(|text| {
-        let text = text?;
-        let mut files = text.lines().filter_map(|l| l.split(':').next());
-        files
-            .find(|f| f.rsplit('/').next().is_some_and(provides_peermem))
-            .map(str::to_owned)
-    });
-    Fact::read(&path, found)
-}
-
-/// Debian renames the driver's modules: `nvidia-current-peermem.ko`.
-fn provides_peermem(file: &str) -> bool {
-    let name = file.split(".ko").next().unwrap_or(file);
-    name.starts_with("nvidia") && name.ends_with("-peermem") || name == "nvidia_peermem"
+/// `/proc/modules`, which `lsmod` prints with a headline: name, size, how often it is in use, by whom.
+#[must_use]
+pub fn refcounts(text: &str) -> BTreeMap<String, u64> {
+    let line = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (name, size, count) = (words.next()?, words.next()?, words.next()?);
+        size.parse::<u64>().ok()?;
+        Some((name.to_owned(), count.parse().ok()?))
+    };
+    text.lines().filter_map(line).collect()
 }
 
 fn load_at_boot(root: &Root) -> Result<BTreeMap<String, String>, SysError> {
@@ -118,37 +73,20 @@ fn load_at_boot(root: &Root) -> Result<BTreeMap<String, String>, SysError> {
     Ok(found)
 }
 
-fn config(root: &Root, running: Option<&String>) -> Fact<BTreeMap<String, String>> {
-    let Some(release) = running else {
-        return Fact::absent("/boot/config-*");
-    };
-    let path = format!("/boot/config-{release}");
-    Fact::read(&path, root.text_if_there(&path)).and_then(|text| {
-        let values = text.lines().filter_map(|l| l.split_once('='));
-        Some(
-            values
-                .filter(|(k, _)| OPTIONS.contains(k))
-                .map(|(k, v)| (k.to_owned(), v.to_owned()))
-                .collect(),
-        )
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn peermem_under_each_name() {
-        for name in [
-            "nvidia-peermem.ko",
-            "nvidia-peermem.ko.zst",
-            "nvidia-current-open-peermem.ko.xz",
-        ] {
-            assert!(provides_peermem(name), "{name}");
-        }
-        for name in ["nvidia.ko", "nv_peer_mem.ko", "peermem-nvidia.ko"] {
-            assert!(!provides_peermem(name), "{name}");
-        }
+    fn modules_as_the_kernel_and_as_lsmod_have_them() {
+        let kernel = "nvidia_uvm 1761280 12 - Live 0xffffffffc0c2f000 (POE)\n\
+                      nvidia 56721408 607 nvidia_uvm,nvidia_modeset, Live 0xffffffffc10a5000 (POE)\n";
+        assert_eq!(refcounts(kernel)["nvidia"], 607);
+        let lsmod = "Module                  Size  Used by\n\
+                     nvidia_peermem         16384  0\n";
+        assert_eq!(
+            refcounts(lsmod).into_iter().collect::<Vec<_>>(),
+            [("nvidia_peermem".into(), 0)]
+        );
     }
 }

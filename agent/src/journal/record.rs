@@ -50,6 +50,12 @@ pub struct Work {
     pub entries: Vec<String>,
     /// Modules that this transaction loaded.
     pub modules: Vec<String>,
+    /// Modules that this transaction unloaded, since they were in the way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unloaded: Vec<String>,
+    /// Whether it prepares an image: what runs is then somebody else's kernel.
+    #[serde(default)]
+    pub bake: bool,
     /// The checks that were not met when it was verified.
     pub unmet: Vec<String>,
 }
@@ -193,6 +199,8 @@ pub(super) mod tests {
                 env: vec![],
                 entries: vec![],
                 modules: vec![],
+                unloaded: vec![],
+                bake: false,
                 unmet: vec![],
             },
         }

@@ -13,6 +13,7 @@ mod bdf;
 pub mod by_kernel;
 pub mod clear;
 pub mod config;
+pub mod generation;
 mod image;
 pub mod path;
 pub mod picture;

@@ -8,7 +8,7 @@ mod default_files;
 mod diff;
 mod edit_menu;
 mod entries;
-mod gdr;
+pub mod gdr;
 mod grub;
 mod hook;
 mod iommu;
@@ -21,6 +21,7 @@ use gdr_policy::Policy;
 
 use crate::facts::Facts;
 use crate::journal::Trial;
+use crate::pci::RawFunction;
 use crate::pci::clear::AcsPlan;
 use crate::state::{Committed, Quarantined};
 
@@ -45,6 +46,8 @@ pub struct Input<'a> {
     pub digest: &'a str,
     /// What is.
     pub facts: &'a Facts,
+    /// The PCI functions.
+    pub functions: &'a [RawFunction],
     /// What clearing ACS would write.
     pub acs: &'a AcsPlan,
     /// The policy that every boot keeps.
@@ -68,10 +71,14 @@ pub struct Plan {
     pub notes: Vec<String>,
     /// The trial entry, when a command line has to be tried.
     pub trial: Option<Trial>,
+    /// How NIC drivers reach GPU memory, with the reasons.
+    pub gdr: Option<Decision>,
     /// The boot entries in files that there are.
     pub entries: Vec<String>,
     /// Whether the boot entry is right already and only the running kernel is older than it.
     pub pending_reboot: bool,
+    /// Whether it is for an image, where nothing is done to the kernel that runs.
+    pub bake: bool,
 }
 
 impl Plan {
@@ -102,6 +109,7 @@ pub fn plan(input: &Input) -> Plan {
     let entries = input.facts.boot.files.entries.iter();
     let mut plan = Plan {
         entries: entries.map(|(path, _)| path.clone()).collect(),
+        bake: input.facts.bake,
         ..Plan::default()
     };
     if let Some(entry) = input.quarantined {
@@ -116,7 +124,13 @@ pub fn plan(input: &Input) -> Plan {
             person: true,
         });
     }
-    let modules = modules::plan(input, &mut plan);
+    let decision = decide(&gdr::Input {
+        policy: input.policy,
+        facts: input.facts,
+        functions: input.functions,
+    });
+    let modules = modules::plan(input, &decision, &mut plan);
+    plan.gdr = Some(decision);
     cmdline::plan(input, &modules, &mut plan);
     acs::plan(input, &mut plan);
     record(input, &mut plan);

@@ -65,6 +65,8 @@ pub enum Action {
     CheckMenu,
     /// Load a module.
     LoadModule(String),
+    /// Unload one that nothing uses and that is in the way.
+    UnloadModule(String),
     /// Write the hook and the trial entry, and reserve room in grubenv.
     TrialEntry,
     /// Regenerate GRUB's menu.

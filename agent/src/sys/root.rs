@@ -148,11 +148,11 @@ impl Root {
         }
     }
 
-    /// Reads a whole file.
+    /// Opens a regular file for reading in parts.
     ///
     /// # Errors
-    /// It cannot be opened or read, or is larger than 64 MiB.
-    pub fn read(&self, path: &str) -> Result<Vec<u8>, SysError> {
+    /// It cannot be opened, or is no regular file.
+    pub fn reader(&self, path: &str) -> Result<File, SysError> {
         // A fifo or a device in a hostile root must not block or act.
         let fd = self.open_file(path, OFlags::RDONLY | OFlags::NONBLOCK, "read")?;
         let stat = rustix::fs::fstat(&fd).map_err(|e| self.error("read", path, e))?;
@@ -164,8 +164,20 @@ impl Root {
                 why,
             });
         }
-        let mut bytes = Vec::new();
-        let mut file = File::from(fd).take(MAX_READ + 1);
+        Ok(File::from(fd))
+    }
+
+    /// Reads a whole file.
+    ///
+    /// # Errors
+    /// It cannot be opened or read, or is larger than 64 MiB.
+    pub fn read(&self, path: &str) -> Result<Vec<u8>, SysError> {
+        let file = self.reader(path)?;
+        let size = rustix::fs::fstat(&file).map_or(0, |stat| stat.st_size);
+        // As much as it will take, or as a first guess where the kernel makes the content.
+        let size = usize::try_from(size).unwrap_or(0).min(4 << 20);
+        let mut bytes = Vec::with_capacity(size + 1);
+        let mut file = file.take(MAX_READ + 1);
         file.read_to_end(&mut bytes)
             .map_err(|e| self.error("read", path, e))?;
         if bytes.len() as u64 > MAX_READ {

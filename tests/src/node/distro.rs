@@ -11,7 +11,7 @@ pub(super) fn write(tree: &Tree, spec: &NodeSpec) -> Result<(), TreeError> {
     grub_scripts(tree)?;
     for kernel in [&spec.kernel, &spec.old_kernel] {
         self::kernel(tree, spec, kernel)?;
-        modules(tree, kernel)?;
+        modules(tree, spec, kernel)?;
     }
     boot_loader(tree, spec)
 }
@@ -36,10 +36,7 @@ fn etc(tree: &Tree, spec: &NodeSpec) -> Result<(), TreeError> {
         "# Modules to load at boot time, one a line.\n",
     )?;
     tree.link("etc/modules-load.d/modules.conf", "../modules")?;
-    tree.file(
-        "etc/modprobe.d/nvidia.conf",
-        "options nvidia NVreg_OpenRmEnableUnsupportedGpus=1\n",
-    )?;
+    tree.file("etc/modprobe.d/nvidia.conf", spec.drivers.modprobe())?;
     tree.dir("etc/gdr-agent/policy.d")?;
     if let Some(policy) = &spec.policy {
         tree.file("etc/gdr-agent/policy.toml", policy)?;
@@ -120,7 +117,7 @@ fn config(version: &str, cpu: Cpu) -> String {
     )
 }
 
-fn modules(tree: &Tree, version: &str) -> Result<(), TreeError> {
+fn modules(tree: &Tree, spec: &NodeSpec, version: &str) -> Result<(), TreeError> {
     let dir = format!("usr/lib/modules/{version}");
     let mut dep = String::new();
     let mut order = String::new();
@@ -134,6 +131,7 @@ fn modules(tree: &Tree, version: &str) -> Result<(), TreeError> {
         dep.push('\n');
         order += &format!("{path}\n");
     }
+    dep += &spec.drivers.write(tree, &dir, version, &spec.driver)?;
     tree.file(&format!("{dir}/modules.dep"), dep)?;
     tree.file(&format!("{dir}/modules.order"), order)?;
     tree.file(&format!("{dir}/modules.builtin"), BUILTIN)?;
@@ -238,22 +236,13 @@ kernel/fs/efivarfs/efivarfs.ko
 ";
 
 const MODULES: &[(&str, &[&str])] = &[
-    ("kernel/drivers/infiniband/core/ib_core.ko", &[]),
-    (
-        "kernel/drivers/infiniband/core/ib_uverbs.ko",
-        &["kernel/drivers/infiniband/core/ib_core.ko"],
-    ),
     (
         "kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko",
         &[],
     ),
     (
         "kernel/drivers/infiniband/hw/mlx5/mlx5_ib.ko",
-        &[
-            "kernel/drivers/infiniband/core/ib_uverbs.ko",
-            "kernel/drivers/infiniband/core/ib_core.ko",
-            "kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko",
-        ],
+        &["kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko"],
     ),
     ("kernel/drivers/net/ethernet/intel/ixgbe/ixgbe.ko", &[]),
     ("kernel/drivers/nvme/host/nvme-core.ko", &[]),
@@ -262,16 +251,4 @@ const MODULES: &[(&str, &[&str])] = &[
         &["kernel/drivers/nvme/host/nvme-core.ko"],
     ),
     ("kernel/fs/ext4/ext4.ko", &[]),
-    ("updates/dkms/nvidia-current-open.ko", &[]),
-    (
-        "updates/dkms/nvidia-current-open-uvm.ko",
-        &["updates/dkms/nvidia-current-open.ko"],
-    ),
-    (
-        "updates/dkms/nvidia-current-open-peermem.ko",
-        &[
-            "kernel/drivers/infiniband/core/ib_core.ko",
-            "updates/dkms/nvidia-current-open.ko",
-        ],
-    ),
 ];

@@ -20,10 +20,12 @@
 pub mod cmdline;
 pub mod config_space;
 mod distro;
+pub mod drivers;
 mod family;
 pub mod grub;
 mod grub_cfg;
 mod kernel;
+pub mod kmod;
 pub mod layout;
 mod mkconfig;
 pub mod model;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::drivers::{Flavour, Rdma};
+use super::kmod::REGISTER;
 use super::layout::functions;
 use super::model::GPU;
 use super::spec::{Cpu, ESP_UUID, NodeSpec};
@@ -49,7 +51,11 @@ pub(super) const LOADED: &[Module] = &[
 pub(super) fn write(tree: &Tree, spec: &NodeSpec) -> Result<(), TreeError> {
     tree.file("proc/cpuinfo", cpuinfo(spec))?;
     tree.file("proc/modules", modules())?;
-    tree.file("proc/kallsyms", SYMBOLS)?;
+    let peers = match spec.drivers.rdma {
+        Rdma::InboxWithPeers | Rdma::Ofed => format!("0000000000000000 T {REGISTER}\t[ib_core]\n"),
+        Rdma::Inbox | Rdma::None => String::new(),
+    };
+    tree.file("proc/kallsyms", format!("{SYMBOLS}{peers}"))?;
     tree.file("proc/self/mounts", MOUNTS)?;
     tree.link("proc/mounts", "self/mounts")?;
     for process in ["self", "1"] {
@@ -57,10 +63,14 @@ pub(super) fn write(tree: &Tree, spec: &NodeSpec) -> Result<(), TreeError> {
     }
     tree.file("proc/sys/kernel/arch", "x86_64\n")?;
     let driver = &spec.driver;
+    let module = match spec.drivers.flavour {
+        Flavour::Open => "Open Kernel Module for x86_64",
+        Flavour::Proprietary => "x86_64 Kernel Module",
+    };
     tree.file(
         "proc/driver/nvidia/version",
         format!(
-            "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {driver}  Release Build  (builder@sample)  Wed Apr 23 09:12:47 UTC 2025\n\
+            "NVRM version: NVIDIA UNIX {module}  {driver}  Release Build  (builder@sample)  Wed Apr 23 09:12:47 UTC 2025\n\
              GCC version:  gcc version 12.2.0 (Debian 12.2.0-14+deb12u1) \n"
         ),
     )?;
@@ -118,8 +128,8 @@ fn modules() -> String {
     text
 }
 
-/// Enough of the symbol table to see which way to GPU memory this kernel knows: DMA-BUF, and not the
-/// peer-memory interface, which is in no distribution kernel of Debian's.
+/// Enough of the symbol table to see which way to GPU memory this kernel knows. The peer-memory interface
+/// comes with OFED, and is in no kernel of Debian's.
 const SYMBOLS: &str = "\
 0000000000000000 T dma_buf_export
 0000000000000000 T dma_buf_dynamic_attach

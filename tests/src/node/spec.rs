@@ -64,6 +64,8 @@ pub struct NodeSpec {
     pub cmdline: String,
     /// Version of the NVIDIA driver.
     pub driver: String,
+    /// The kernel's modules that have to do with GPU memory and NICs.
+    pub drivers: super::drivers::Drivers,
     /// A `sample-node` binary, which becomes the machine's GRUB tools; none leaves it without them, and
     /// then no command line can be made permanent.
     pub tools: Option<std::path::PathBuf>,
@@ -94,6 +96,7 @@ impl Default for NodeSpec {
             cmdline_default: "quiet".into(),
             cmdline: "console=tty0 console=ttyS0,115200n8".into(),
             driver: "570.148.08".into(),
+            drivers: super::drivers::Drivers::default(),
             tools: None,
             policy: Some(POLICY.into()),
         }
