@@ -11,7 +11,7 @@ pub(crate) struct Lines<'a> {
 }
 
 /// So far apart are the places at which newlines have been counted.
-const BLOCK: usize = 1024;
+const BLOCK: usize = 64;
 
 fn newlines(text: &[u8]) -> usize {
     text.iter().filter(|byte| **byte == b'\n').count()

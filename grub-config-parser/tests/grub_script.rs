@@ -9,7 +9,7 @@ mod common;
 
 use std::process::Command;
 
-use grub_config_parser::cfg::{Context, Script, tokens};
+use grub_config_parser::cfg::{Context, Incomplete, Script, tokens};
 use proptest::prelude::*;
 
 /// The verdict of the real program; `None` for a script without commands, which it also refuses.
@@ -205,18 +205,18 @@ fn the_limits_of_size_and_depth_are_grubs() {
 
 #[test]
 fn deep_scripts_also_run() {
-    let text = format!(
-        "{}linux /k a\n{}",
-        "submenu a {\n".repeat(1500),
-        "}\n".repeat(1500)
-    );
-    let text = text.replacen("linux", "menuentry x { linux /k a; }\n#", 1);
-    let menu = Script::parse(text.as_bytes())
-        .unwrap()
-        .menu(&Context::default());
-    assert_eq!(menu.entries.len(), 1);
-    assert_eq!((menu.entries[0].raw.as_str(), menu.default), ("a", Some(0)));
-    assert_eq!(menu.entries[0].submenu_path.len(), 1500);
+    let menu = |deep: usize| {
+        let text =
+            "submenu a {\n".repeat(deep) + "menuentry b { linux /k; }\n" + &"}\n".repeat(deep);
+        Script::parse(text.as_bytes())
+            .unwrap()
+            .menu(&Context::default())
+    };
+    let shallow = menu(80).complete().unwrap();
+    assert_eq!(shallow.entries.len(), 1);
+    assert_eq!(shallow.entries[0].submenu_path.len(), 80);
+    // Each submenu has the variables and titles of all around it: the memory grows with the square.
+    assert_eq!(menu(1500).incomplete, Some(Incomplete::TooLarge));
 }
 
 #[test]

@@ -17,8 +17,12 @@ pub(super) type Ran = Result<Status, Stop>;
 impl State {
     /// Runs a command. `tested`: its failure is somebody's condition and ends nothing.
     pub(super) fn run(&mut self, command: &Command, tested: bool) -> Ran {
-        if self.no_exec || self.is_full() {
+        if self.no_exec {
             return Ok(Status::Ok);
+        }
+        // Nothing more is followed, and no loop goes on.
+        if self.is_full() {
+            return Err(abort(0, super::TOO_MUCH));
         }
         if self.fuel == 0 {
             self.touch(command);

@@ -7,6 +7,9 @@ use super::state::{HERE, State, Stop, Tracked, Value};
 use super::syntax::{Operator, Part, Word};
 use crate::trace::Runs;
 
+/// A longer text counts as unknown: no kernel takes a line that is an eighth of it.
+const MOST_BYTES: usize = 1 << 15;
+
 /// Expanded text.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Text {
@@ -36,7 +39,7 @@ impl Text {
             own.bytes.extend_from_slice(bytes);
             own.runs.append(runs);
             // Values that double and double again are nobody's configuration.
-            if own.bytes.len() > 1 << 20 {
+            if own.bytes.len() > MOST_BYTES {
                 self.known = None;
             }
         }

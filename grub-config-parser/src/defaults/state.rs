@@ -39,6 +39,11 @@ pub(super) struct Place {
     pub(super) variable: u32,
 }
 
+/// What a value takes here and as it is told.
+fn size(value: &Tracked) -> usize {
+    2 * value.bytes.len() + 8 * value.runs.count()
+}
+
 /// What is known about a variable's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
@@ -216,8 +221,7 @@ impl State {
         };
         self.hold(ASSIGNMENT + new);
         if let Value::Known(value, _) = &mut value {
-            // Here and as it is told; what it was before may still be held.
-            self.hold(2 * value.bytes.len() + 8 * value.runs.count());
+            self.hold(size(value));
             self.burn((value.bytes.len() >> 8) + (value.runs.count() >> 3));
             if value.runs.contains(HERE) {
                 let mark = self.place(name, line);
@@ -228,8 +232,13 @@ impl State {
         if variable.readonly {
             return false;
         }
-        variable.value = value;
+        let before = core::mem::replace(&mut variable.value, value);
         variable.assignments.push(location);
+        if let Value::Known(before, _) = before {
+            let size = size(&before).min(self.size);
+            self.size -= size;
+            self.room.give_back(size);
+        }
         true
     }
 
