@@ -1,4 +1,5 @@
-//! ACS stays clear: after a port was taken away and found again, and after something set its bits anew.
+//! ACS stays clear: after a port was taken away and found again, a bus was reset, something set the bits
+//! anew, and the machine slept.
 
 use std::time::{Duration, Instant};
 
@@ -28,9 +29,9 @@ fn wait_until_cleared(machine: &mut Machine, port: &str, limit: Duration) -> Res
 fn said(machine: &mut Machine, port: &str) -> Result<usize, Error> {
     let log =
         machine.ok("journalctl -b --no-pager -o cat -u gdr-agent-acs -u gdr-agent-reconcile")?;
-    let told = log
-        .lines()
-        .filter(|line| line.contains("ACS redirection cleared") && line.contains(port));
+    let told = log.lines().filter(|line| {
+        line.contains("ACS redirection") && line.contains("cleared") && line.contains(port)
+    });
     Ok(told.count())
 }
 
@@ -58,11 +59,48 @@ fn acs_is_cleared_again_without_a_person() -> Result<(), Error> {
         "the bits were set, and the unit cleared them"
     );
 
+    // A reset of the bus below is none of the port's own registers.
+    machine.ok(&format!(
+        "setpci -s {NIC_PORT} BRIDGE_CONTROL=40:40 && sleep 0.2 && setpci -s {NIC_PORT} BRIDGE_CONTROL=00:40 && sleep 1"
+    ))?;
+    wait_until_cleared(&mut machine, NIC_PORT, Duration::from_secs(120))?;
+
     // Set anew without any event, as a reset leaves them: the timer finds out.
     machine.ok("systemctl start gdr-agent-reconcile.timer")?;
     machine.ok(&format!("setpci -s {GPU_PORT} ECAP_ACS+0x6.w=001d"))?;
     assert_eq!(acs(&mut machine, GPU_PORT)?, ACS_ON);
     wait_until_cleared(&mut machine, GPU_PORT, Duration::from_secs(240))?;
     assert_eq!(acs(&mut machine, OTHER_PORT)?, ACS_ON, "on no path");
+
+    machine.ok("systemctl stop gdr-agent-reconcile.timer")?;
+    let before = said(&mut machine, GPU_PORT)?;
+    sleep_and_wake_up(&mut machine)?;
+    wait_until_cleared(&mut machine, GPU_PORT, Duration::from_secs(120))?;
+    assert_eq!(acs_words(&mut machine)?, [ACS_CLEARED, ACS_CLEARED, ACS_ON]);
+    assert!(
+        said(&mut machine, GPU_PORT)? > before,
+        "the kernel set the bits when it woke up, and the unit cleared them"
+    );
+    machine.ok("systemctl start gdr-agent-reconcile.timer")?;
     assert_healthy(&mut machine)
+}
+
+/// Suspends to memory, where the ports lose what was written to them, until the clock wakes it up.
+fn sleep_and_wake_up(machine: &mut Machine) -> Result<(), Error> {
+    machine.ok("echo deep > /sys/power/mem_sleep
+         alarm=/sys/class/rtc/rtc0/wakealarm
+         echo 0 > $alarm && echo +30 > $alarm && systemctl suspend")?;
+    let started = Instant::now();
+    while machine
+        .run("journalctl -b -k -o cat --no-pager | grep -qx 'PM: suspend exit'")?
+        .status
+        != 0
+    {
+        assert!(
+            started.elapsed() < Duration::from_secs(300),
+            "it does not wake up"
+        );
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    Ok(())
 }
