@@ -8,6 +8,7 @@ pub mod effective;
 pub mod facts;
 pub mod journal;
 pub mod machine;
+pub mod nccl_log;
 pub mod pci;
 pub mod plan;
 pub mod reboot;

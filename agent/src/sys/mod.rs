@@ -12,6 +12,7 @@ pub mod boot_write;
 pub mod clock;
 pub mod freeze;
 pub mod lock;
+pub mod log_file;
 pub mod pci_config;
 pub mod pci_dir;
 pub mod process;
