@@ -60,7 +60,6 @@ const TEXTS: &[(&str, Needle)] = &[
     ("via P2P/", Needle::Via),
     ("via SHM", Needle::Via),
     ("via direct ", Needle::Via),
-    ("GDRDMA not enabled", Needle::Trouble(Trouble::NoPeerMemory)),
     ("GDRDMA", Needle::Gdrdma),
     ("Direct RDMA ", Needle::Capability),
     ("Using network ", Needle::Network),
@@ -69,7 +68,6 @@ const TEXTS: &[(&str, Needle)] = &[
     ("NET/IB : ", Needle::Ib),
     ("set by environment to ", Needle::Env),
     ("CCL version ", Needle::Version),
-    ("CCL version : ", Needle::Version),
     ("nccl==", Needle::PythonVersion),
     (" nNodes ", Needle::Nodes),
     ("Got completion ", Needle::Completion),
@@ -83,11 +81,7 @@ const TEXTS: &[(&str, Needle)] = &[
         "Unable to register memory",
         Needle::Trouble(Trouble::Registration),
     ),
-    ("Call to ibv_reg_mr", Needle::Trouble(Trouble::Registration)),
-    (
-        "Call to ibv_reg_dmabuf_mr",
-        Needle::Trouble(Trouble::Registration),
-    ),
+    ("Call to ibv_reg_", Needle::Trouble(Trouble::Registration)),
     (
         "busid of node nic not found",
         Needle::Trouble(Trouble::TopologyFile),
@@ -189,7 +183,7 @@ mod tests {
             }
             found
         };
-        assert!(all(&fast).len() >= TEXTS.len() - 1);
+        assert!(all(&fast).len() >= TEXTS.len());
         assert_eq!(all(&fast), all(&slow));
     }
 }

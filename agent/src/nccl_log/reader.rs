@@ -7,7 +7,7 @@ use super::evidence::Evidence;
 use super::gathered::Gathered;
 use super::lines::{Block, Lines, newlines};
 use super::messages::{self, Place};
-use super::needles::{Hit, Needle, Needles};
+use super::needles::{Hit, Needle, Needles, Trouble};
 use super::record::{self, Kind, Parsed};
 use super::source::source;
 use super::tally::{Counted, Tally};
@@ -162,6 +162,17 @@ impl State {
         let evidence = || line.evidence(place.at);
         match hit.needle {
             Needle::Via => return self.record(line, hit),
+            Needle::Gdrdma
+                if text
+                    .get(place.end..)
+                    .is_some_and(|t| t.starts_with(b" not enabled")) =>
+            {
+                let troubles = &mut self.gathered.troubles;
+                troubles
+                    .entry(Trouble::NoPeerMemory)
+                    .or_default()
+                    .add(evidence);
+            }
             Needle::Gdrdma => self.orphan(&place),
             needle => messages::read(&mut self.gathered, needle, &place, evidence),
         }
@@ -312,6 +323,11 @@ fn line_of(block: Block<'_>, from: usize, at: usize) -> Line<'_> {
 }
 
 fn count(tally: &mut Tally, record: &record::Record, before: &[u8]) -> Option<Counted> {
+    // who stays inside a node matters only where nothing leaves it
+    if matches!(record.kind, Kind::P2p | Kind::Shm) && tally.net.total > 0 {
+        tally.add_inside(record);
+        return None;
+    }
     match record::head(before) {
         Some((head, before)) => tally.add(record, Some(&head), source(before).as_ref()),
         None => tally.add(record, None, None),

@@ -43,18 +43,16 @@ pub fn file(report: &FileReport, styles: Styles) -> String {
     let transports = report.channels.by_transport.iter();
     let transports: Vec<String> = transports
         .map(|(name, count)| match name.split('/').next() {
-            Some("NET" | "COLLNET") => format!("{name} {} of {}", count.gdr, count.total),
+            Some("NET" | "COLLNET") => {
+                format!("{name} {} ({} with GPUDirect RDMA)", count.total, count.gdr)
+            }
             _ => format!("{name} {}", count.total),
         })
         .collect();
     let version = harmless(version.as_bytes());
     let _ = write!(text, "  {dim}NCCL {version}");
     if !transports.is_empty() {
-        let _ = write!(
-            text,
-            "; records with GPUDirect RDMA: {}",
-            transports.join(", ")
-        );
+        let _ = write!(text, "; records: {}", transports.join(", "));
     }
     let _ = writeln!(text, "{dim:#}");
     devices(&mut text, report, styles);

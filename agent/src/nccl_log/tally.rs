@@ -106,14 +106,16 @@ impl Tally {
         head: Option<&Head>,
         source: Option<&Source>,
     ) -> Option<Counted> {
+        let process = source.and_then(|source| self.process(source));
+        if matches!(record.kind, Kind::P2p | Kind::Shm) {
+            self.add_inside(record);
+            return None;
+        }
         let Some(index) = self.transport(record) else {
             self.not_listed += 1;
-            if matches!(record.kind, Kind::Net | Kind::CollNet) {
-                self.net.add(record.gdr);
-            }
+            self.net.add(record.gdr);
             return None;
         };
-        let process = source.and_then(|source| self.process(source));
         let key = Key {
             process,
             rank: head.map(|head| head.rank),
@@ -133,6 +135,14 @@ impl Tally {
         Some(counted)
     }
 
+    /// Counts a record of a transport that stays inside a node, by its transport alone.
+    pub(super) fn add_inside(&mut self, record: &Record) {
+        let index = self.transport(record);
+        if let Some(transport) = index.and_then(|i| self.transports.get_mut(i as usize)) {
+            transport.count.add(false);
+        }
+    }
+
     /// A record was counted without GPUDirect RDMA, and the rest of it says the contrary.
     pub(super) fn correct(&mut self, counted: &Counted) {
         if let Some((_, cell)) = counted.cell.and_then(|i| self.cells.get_mut(i))
@@ -150,19 +160,14 @@ impl Tally {
             return;
         };
         change(&mut transport.count);
-        if matches!(transport.kind, Kind::Net | Kind::CollNet) {
-            change(&mut self.net);
-            if let Some(channel) = counted
-                .channel
-                .map(|c| c as usize)
-                .filter(|c| *c < CHANNELS)
-            {
-                if self.channels.len() <= channel {
-                    self.channels.resize(channel + 1, Count::default());
-                }
-                if let Some(count) = self.channels.get_mut(channel) {
-                    change(count);
-                }
+        change(&mut self.net);
+        let channel = counted.channel.map(|channel| channel as usize);
+        if let Some(channel) = channel.filter(|channel| *channel < CHANNELS) {
+            if self.channels.len() <= channel {
+                self.channels.resize(channel + 1, Count::default());
+            }
+            if let Some(count) = self.channels.get_mut(channel) {
+                change(count);
             }
         }
         if let Some((_, cell)) = counted.cell.and_then(|i| self.cells.get_mut(i)) {

@@ -12,7 +12,7 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use super::SysError;
 
 /// Bytes that are read at once: large enough for the disk, small enough for the processor's cache.
-pub const PIECE: usize = 256 << 10;
+pub const PIECE: usize = 128 << 10;
 
 /// Zstandard's window: levels up to 19 need half of it, and it is held in memory.
 const WINDOW: u64 = 16 << 20;
@@ -226,4 +226,86 @@ fn walk(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), SysEr
 #[must_use]
 pub fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |meta| if meta.is_file() { meta.len() } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+    use super::*;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zstd(bytes: &[u8]) -> Vec<u8> {
+        compress_to_vec(bytes, CompressionLevel::Fastest)
+    }
+
+    fn read(bytes: &[u8]) -> Result<Vec<u8>, SysError> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        std::fs::write(&path, bytes).unwrap();
+        let mut log = LogFile::open(&path)?;
+        let mut all = Vec::new();
+        let mut piece = vec![0; 1000];
+        loop {
+            match log.read(&mut piece)? {
+                0 => return Ok(all),
+                length => all.extend_from_slice(&piece[..length]),
+            }
+        }
+    }
+
+    #[test]
+    fn packed_by_first_bytes() {
+        let text: Vec<u8> = (0..200_000u32)
+            .flat_map(|i| (i / 7).to_le_bytes())
+            .collect();
+        assert_eq!(read(&text).unwrap(), text);
+        assert_eq!(read(b"").unwrap(), b"");
+        assert_eq!(read(b"ab").unwrap(), b"ab");
+        for pack in [gzip, zstd] {
+            assert_eq!(read(&pack(&text)).unwrap(), text);
+            // several streams in one file are one log
+            let two = [pack(b"one\n"), pack(b"two\n")].concat();
+            assert_eq!(read(&two).unwrap(), b"one\ntwo\n");
+            let cut = pack(&text);
+            assert!(read(&cut[..cut.len() / 2]).is_err());
+        }
+        let skippable = [
+            &[0x51, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3][..],
+            &zstd(b"log\n"),
+        ]
+        .concat();
+        assert_eq!(read(&skippable).unwrap(), b"log\n");
+    }
+
+    #[test]
+    fn other_packings_say_what_to_do() {
+        for (magic, command) in [
+            (&b"\xfd7zXZ\0"[..], "xz -dc"),
+            (b"BZh91AY", "bzip2 -dc"),
+            (b"PK\x03\x04xx", "unzip -p"),
+        ] {
+            let error = read(magic).unwrap_err().to_string();
+            assert!(error.contains(command), "{error}");
+        }
+    }
+
+    #[test]
+    fn directories() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("b")).unwrap();
+        std::fs::write(dir.path().join("b/2"), "").unwrap();
+        std::fs::write(dir.path().join("a"), "").unwrap();
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("loop")).unwrap();
+        let found = expand(dir.path()).unwrap();
+        assert_eq!(found, [dir.path().join("a"), dir.path().join("b/2")]);
+        assert!(expand(&dir.path().join("none")).unwrap_err().is_not_found());
+    }
 }
