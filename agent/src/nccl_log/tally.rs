@@ -92,7 +92,9 @@ pub(super) struct Tally {
     pub cells: Vec<(Key, Cell)>,
     /// Records beyond the tables' bounds.
     pub not_listed: u64,
-    process_index: HashMap<(Box<[u8]>, u32), u32>,
+    host_index: HashMap<Box<[u8]>, usize>,
+    /// By host and pid.
+    process_index: HashMap<(usize, u32), u32>,
     cell_index: HashMap<Key, usize>,
     last_process: Option<u32>,
     last_cell: Option<usize>,
@@ -209,7 +211,16 @@ impl Tally {
         {
             return last;
         }
-        let key = (Box::from(source.host), source.pid);
+        let host = match self.host_index.get(source.host) {
+            Some(host) => *host,
+            None if self.host_index.len() >= PROCESSES => return None,
+            None => {
+                let host = self.host_index.len();
+                self.host_index.insert(source.host.into(), host);
+                host
+            }
+        };
+        let key = (host, source.pid);
         let index = match self.process_index.get(&key) {
             Some(index) => *index,
             None if self.processes.len() >= PROCESSES => return None,

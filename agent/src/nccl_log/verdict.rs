@@ -107,8 +107,9 @@ fn none_can(gathered: &Gathered) -> bool {
     let distances = &gathered.distances;
     let no_pair = distances.disabled.count > 0 && distances.enabled == 0;
     let some_can = hcas.values().any(|hca| hca.enabled > 0) || distances.enabled > 0;
-    let plugin = [Trouble::OfiDisabled, Trouble::EfaEmpty]
-        .iter()
-        .any(|trouble| gathered.troubles.contains_key(trouble));
+    let said = |trouble| gathered.troubles.contains_key(&trouble);
+    // libfabric asks its providers more than once; who chose another net after that had an answer
+    let no_efa = said(Trouble::EfaEmpty) && gathered.networks.keys().all(|name| name == "Socket");
+    let plugin = said(Trouble::OfiDisabled) || no_efa;
     no_hca || no_pair || plugin && !some_can
 }

@@ -193,6 +193,13 @@ fn what_never_decides() {
         "engaged",
         &[],
     );
+    let efa = "fi_getinfo: provider efa output empty list";
+    check(&[efa], "not-engaged", &["nccl.efa-no-device"]);
+    check(
+        &[efa, "Using network AWS Libfabric"],
+        "unknown",
+        &["nccl.efa-no-device", "nccl.log-incomplete"],
+    );
     check(&["Using network IB"], "unknown", &["nccl.log-incomplete"]);
     let report = read("loss 1.0\nloss 0.9\n");
     assert_eq!(
