@@ -9,6 +9,7 @@ pub mod facts;
 pub mod journal;
 pub mod kmod;
 pub mod machine;
+pub mod nccl_log;
 pub mod pci;
 pub mod plan;
 pub mod reboot;

@@ -91,6 +91,20 @@ Examples:
   gdr-agent cmdline --all           every entry
   gdr-agent cmdline --format json | jq '.entries[] | select(.default).arguments'")]
     Cmdline(super::cmdline::Args),
+    /// Say from NCCL's logs whether GPUDirect RDMA is engaged, per rank, HCA and channel, and why not.
+    #[command(
+        after_help = "The channel records decide (`via NET/IB/0/GDRDMA`). A job that prints them and the reasons:
+  NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH
+
+Examples:
+  gdr-agent nccl-log job.log
+  srun ... 2>&1 | tee job.log | gdr-agent nccl-log -
+  gdr-agent nccl-log logs/ old.log.zst
+  gdr-agent nccl-log --format json *.log | jq -r '.files[] | .name + \" \" + .verdict'
+
+The exit code tells whether the files could be read, not what the answer is."
+    )]
+    NcclLog(super::nccl_log::Args),
     /// Print metrics for Prometheus, or write them for the textfile collector of node_exporter.
     #[command(after_help = "Examples:
   gdr-agent metrics

@@ -10,6 +10,7 @@ mod exit;
 mod facts;
 mod load;
 mod metrics;
+mod nccl_log;
 mod output;
 mod plan;
 mod policy;
@@ -97,6 +98,7 @@ fn run(args: Args, out: Out) -> Result<Exit, CliError> {
         Verb::Topology => topology::run(&context),
         Verb::Acs(verb) => acs::run(&context, &verb),
         Verb::Cmdline(args) => cmdline::run(&context, &args),
+        Verb::NcclLog(args) => nccl_log::run(&context, &args),
         Verb::Metrics(args) => metrics::run(&context, &args),
         Verb::Schema { name } => schema::run(&context, name.as_deref()),
         Verb::Boot(verb) => boot::run(&context, verb),

@@ -17,6 +17,7 @@ pub(super) const SCHEMAS: &[(&str, Make)] = &[
     ("cmdline", make::<super::cmdline::Output>),
     ("facts", make::<super::facts::Output>),
     ("metrics", make::<super::metrics::Output>),
+    ("nccl-log", make::<super::nccl_log::Output>),
     ("plan", make::<super::plan::Output>),
     ("policy", make::<super::policy::ShowOutput>),
     ("policy-check", make::<super::policy::CheckOutput>),

@@ -13,6 +13,7 @@ pub mod clock;
 pub mod freeze;
 pub mod kernel_log;
 pub mod lock;
+pub mod log_file;
 pub mod module;
 pub mod pci_config;
 pub mod pci_dir;

@@ -1,0 +1,30 @@
+//! Is GPUDirect RDMA engaged? The answer from the logs of a job: NCCL 2.3 to 2.31, RCCL, and the network plugins.
+//!
+//! The channel records decide: `via NET/IB/0/GDRDMA` is an edge with GPUDirect RDMA, `via NET/IB/0` one without.
+//! Lines about what a NIC could do decide only where there is no record and all of them say no. What a log does not
+//! hold is unknown. `docs/nccl-log.md` has the rules and the line formats by version.
+//!
+//! Pure and streaming: [`Reader`] takes the log in pieces and keeps bounded tables, whatever the size.
+
+mod advice;
+mod bytes;
+mod distance;
+mod evidence;
+mod findings;
+mod gathered;
+mod lines;
+mod messages;
+mod needles;
+mod reader;
+mod record;
+pub mod render;
+mod report;
+mod source;
+mod tally;
+mod verdict;
+
+pub use evidence::{Evidence, harmless};
+pub use findings::Finding;
+pub use reader::Reader;
+pub use report::{ByChannel, ByRank, Channels, Device, FileReport, Hca, Support, TransportCount};
+pub use verdict::{Verdict, combine};
