@@ -11,6 +11,7 @@ mod disk;
 mod error;
 mod image;
 mod inventory;
+mod monitor;
 mod need;
 mod qemu;
 mod random;
@@ -208,6 +209,35 @@ impl Machine {
     pub fn reboot(&mut self) -> Result<String, Error> {
         self.ok("systemctl start --no-block reboot.target")?;
         self.wait_for_boot()
+    }
+
+    /// Pulls the NIC's stand-in out of its port, as a person does who presses the button first.
+    ///
+    /// # Errors
+    /// The guest does not let it go within two minutes.
+    pub fn unplug_nic(&mut self) -> Result<(), Error> {
+        self.transcript.note("the NIC is pulled out");
+        let mut monitor = self.monitor()?;
+        monitor.execute("device_del", &serde_json::json!({"id": "nic"}))?;
+        monitor.wait("DEVICE_DELETED", "nic")
+    }
+
+    /// Puts it back.
+    ///
+    /// # Errors
+    /// QEMU refuses.
+    pub fn plug_nic(&mut self) -> Result<(), Error> {
+        self.transcript.note("the NIC is put in");
+        let nic = serde_json::json!({"driver": "igb", "id": "nic", "bus": "rp2", "romfile": ""});
+        self.monitor()?.execute("device_add", &nic)
+    }
+
+    fn monitor(&self) -> Result<monitor::Monitor, Error> {
+        let off = || Error::Ended {
+            status: "the power is off".to_owned(),
+            log: self.serial_log(),
+        };
+        self.qemu.as_ref().ok_or_else(off)?.monitor()
     }
 
     /// Waits until the boot is over: systemd has no job left. Says how it went: `running`, `degraded`, ...

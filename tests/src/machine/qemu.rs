@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::image::scripts;
+use super::monitor::Monitor;
 use super::shell::Shell;
 use super::{Error, Image};
 
@@ -16,6 +17,7 @@ pub(crate) struct Qemu {
     child: Child,
     shell: Shell,
     socket: PathBuf,
+    qmp: PathBuf,
 }
 
 impl Qemu {
@@ -26,6 +28,7 @@ impl Qemu {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("gdr-vm-{}-{count}.sock", std::process::id());
         let socket = std::env::temp_dir().join(name);
+        let qmp = socket.with_extension("qmp");
         let log = dir.join("qemu.log");
         let errors = std::fs::OpenOptions::new()
             .create(true)
@@ -42,6 +45,8 @@ impl Qemu {
             .arg(dir.join("serial.log"))
             .arg("--shell")
             .arg(&socket)
+            .arg("--qmp")
+            .arg(&qmp)
             .arg("--ports")
             .arg(ports.to_string())
             .stdin(Stdio::null())
@@ -59,11 +64,16 @@ impl Qemu {
             child,
             shell: Shell::new(stream),
             socket,
+            qmp,
         })
     }
 
     pub(crate) fn shell(&mut self) -> &mut Shell {
         &mut self.shell
+    }
+
+    pub(crate) fn monitor(&self) -> Result<Monitor, Error> {
+        Monitor::connect(&self.qmp)
     }
 
     /// How it ended, if it did.
@@ -82,6 +92,7 @@ impl Drop for Qemu {
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_file(&self.socket);
+        let _ = std::fs::remove_file(&self.qmp);
     }
 }
 

@@ -59,6 +59,13 @@ fn acs_is_cleared_again_without_a_person() -> Result<(), Error> {
         "the bits were set, and the unit cleared them"
     );
 
+    // A NIC that is plugged in brings a path that was not there, through a port that the kernel has set.
+    machine.unplug_nic()?;
+    machine.ok(&format!("setpci -s {NIC_PORT} ECAP_ACS+0x6.w=001d"))?;
+    machine.plug_nic()?;
+    wait_until_cleared(&mut machine, NIC_PORT, Duration::from_secs(120))?;
+    machine.ok("until grep -q 8086:10C9 /sys/bus/pci/devices/*/uevent; do sleep 1; done")?;
+
     // A reset of the bus below is none of the port's own registers.
     machine.ok(&format!(
         "setpci -s {NIC_PORT} BRIDGE_CONTROL=40:40 && sleep 0.2 && setpci -s {NIC_PORT} BRIDGE_CONTROL=00:40 && sleep 1"
