@@ -119,6 +119,10 @@ fn touch_simple(state: &mut State, simple: &Simple, seen: &mut BTreeSet<Vec<u8>>
         return;
     }
     let arguments = simple.words.get(1..).unwrap_or(&[]);
+    if state.is_bash() && (state.only_bash(&name, None) || first.names(b"[")) {
+        state.taint_all();
+        return;
+    }
     match name.as_slice() {
         b"export" | b"readonly" | b"local" | b"unset" | b"read" | b"getopts" | b"alias" => {
             for word in arguments {
@@ -140,7 +144,9 @@ fn touch_simple(state: &mut State, simple: &Simple, seen: &mut BTreeSet<Vec<u8>>
             match words {
                 Some(words) => {
                     let text = words.join(&b' ');
-                    for unit in super::parse::Units::new(&text, simple.line, 1).flatten() {
+                    for unit in
+                        super::parse::Units::new(&text, simple.line, 1, state.shell).flatten()
+                    {
                         touch(state, &unit.command, seen, left);
                     }
                 }
@@ -148,6 +154,7 @@ fn touch_simple(state: &mut State, simple: &Simple, seen: &mut BTreeSet<Vec<u8>>
             }
         }
         b"." | b"eval" | b"command" => state.taint_all(),
+        b"set" if state.is_bash() => state.taint_all(),
         b"set" => {
             state.exit_on_error = None;
             state.unset_is_error = false;
