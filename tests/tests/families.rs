@@ -684,7 +684,7 @@ fn a_file_that_only_bash_can_read_is_edited_where_sh_is_bash() {
         format!("{text}{added}")
     );
     let facts = el.json(&["facts"], 0);
-    let line = facts["boot"]["defaults"]["value"]["GRUB_CMDLINE_LINUX"].as_str();
+    let line = facts["facts"]["boot"]["defaults"]["value"]["GRUB_CMDLINE_LINUX"].as_str();
     assert!(
         line.unwrap_or_default()
             .ends_with(" console=tty0 intel_iommu=on iommu=pt"),

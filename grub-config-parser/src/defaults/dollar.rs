@@ -44,6 +44,12 @@ impl Parser<'_> {
         if c == Some(b'(') {
             let next = self.get_joined();
             if next == Some(b'(') {
+                // In bash a name's value is an expression of its own, which can assign.
+                let rest = self.text.get(self.at..).unwrap_or(&[]);
+                let end = rest.windows(2).position(|pair| pair == b"))");
+                let names = |b: &u8| b.is_ascii_alphabetic() || b"_$`[{".contains(b);
+                let plain = rest.get(..end.unwrap_or(0)).unwrap_or(&[]);
+                self.only_dash(end.is_none() || plain.iter().any(names))?;
                 levels.push(Level::new(Syntax::Arithmetic));
                 parts.start(Open::Arithmetic, start);
             } else {

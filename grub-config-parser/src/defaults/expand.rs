@@ -151,8 +151,6 @@ impl State {
             Part::Arithmetic { parts, .. } => {
                 let text = self.expand(parts, line)?;
                 self.taint_arithmetic(parts, line);
-                // In bash a name's value is an expression of its own, which can assign.
-                self.lost |= self.is_bash() && !is_number(parts);
                 Ok(Text {
                     known: None,
                     expanded: true,
@@ -398,13 +396,6 @@ fn names_home(text: &[u8], at_start: bool) -> bool {
 fn globs(text: &[u8]) -> bool {
     text.iter().any(|byte| matches!(byte, b'*' | b'?'))
         || text.contains(&b'[') && text.contains(&b']')
-}
-
-/// True if an arithmetic expression has no names in it.
-fn is_number(parts: &[Part]) -> bool {
-    parts.iter().all(|part| {
-        matches!(part, Part::Text { text, .. } if !text.iter().any(u8::is_ascii_alphabetic) && !text.contains(&b'_'))
-    })
 }
 
 /// The names that expanding a word may assign.
