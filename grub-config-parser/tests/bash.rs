@@ -32,20 +32,20 @@ fn check(batches: u32, files: BoxedStrategy<Files>, certain: bool, percent: usiz
 fn assignments_have_the_values_that_bash_gives_them() {
     let lines = prop::collection::vec(statement(Shell::Bash), 0..8)
         .prop_map(|lines| (lines.join("\n") + "\n").into_bytes());
-    check(60, prop::collection::vec(lines, 1..3).boxed(), true, 40);
+    check(40, prop::collection::vec(lines, 1..3).boxed(), true, 40);
 }
 
 #[test]
 fn control_flow_that_is_known_is_followed_and_the_rest_is_not_guessed() {
     let file = prop::collection::vec(compound(Shell::Bash), 0..5)
         .prop_map(|lines| vec![(lines.join("\n") + "\n").into_bytes()]);
-    check(40, file.boxed(), true, 40);
+    check(25, file.boxed(), true, 40);
 }
 
 #[test]
 fn any_pile_of_tokens_is_read_as_bash_reads_it_or_not_at_all() {
     let file = pile().prop_map(|text| vec![text.into_bytes()]);
-    check(60, file.boxed(), false, 20);
+    check(40, file.boxed(), false, 20);
 }
 
 #[test]

@@ -44,12 +44,7 @@ impl Parser<'_> {
         if c == Some(b'(') {
             let next = self.get_joined();
             if next == Some(b'(') {
-                // In bash a name's value is an expression of its own, which can assign.
-                let rest = self.text.get(self.at..).unwrap_or(&[]);
-                let end = rest.windows(2).position(|pair| pair == b"))");
-                let names = |b: &u8| b.is_ascii_alphabetic() || b"_$`[{".contains(b);
-                let plain = rest.get(..end.unwrap_or(0)).unwrap_or(&[]);
-                self.only_dash(end.is_none() || plain.iter().any(names))?;
+                self.only_dash(self.is_bash() && !self.only_numbers())?;
                 levels.push(Level::new(Syntax::Arithmetic));
                 parts.start(Open::Arithmetic, start);
             } else {
@@ -120,6 +115,18 @@ impl Parser<'_> {
             start,
         );
         Ok(false)
+    }
+
+    /// Behind `$((`: true if there are no names up to the end. In bash a name's value is an expression of its
+    /// own, which can assign.
+    fn only_numbers(&self) -> bool {
+        let rest = self.text.get(self.at..).unwrap_or(&[]);
+        let end = rest.windows(2).position(|pair| pair == b"))");
+        let text = end.and_then(|end| rest.get(..end));
+        text.is_some_and(|text| {
+            let names = |byte: &u8| byte.is_ascii_alphabetic() || b"_$`[{".contains(byte);
+            !text.iter().any(names)
+        })
     }
 
     /// bash's `$'...'`, behind its first quote.

@@ -317,7 +317,9 @@ impl<'a> Parser<'a> {
             self.push_back();
         }
         // The line of the pipeline is that of its first command.
-        self.token(next)?;
+        let tok = self.token(next)?;
+        // To bash a `!` alone is a command.
+        self.only_dash(negated && (tok == Tok::Newline || never_fits(tok)))?;
         self.push_back();
         let line = self.token_line();
         let first = self.command(next)?;

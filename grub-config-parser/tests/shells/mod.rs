@@ -139,7 +139,7 @@ fn is_certain(text: &str) -> bool {
     let computes = ["%", "~", "^^", ":0:1", "/x/y", "//a", "*"];
     let computed = computes.iter().any(|sign| text.contains(sign))
         || NAMES.iter().any(|name| text.contains(&format!("{name}#")));
-    !text.contains("OTHER") && !(asks && computed)
+    !(text.contains("OTHER") || asks && computed)
 }
 
 fn compare_one(shell: Shell, files: &Files, real: &Real, certain: bool) -> bool {
