@@ -420,23 +420,19 @@ fn fails(state: &State, status: Status, line: usize) -> Option<(usize, String)> 
 }
 
 impl State {
-    /// Makes every variable that the files may name unknown.
+    /// Makes every variable that the files may name unknown, as far as there is memory for their names.
     fn know_nothing(&mut self, files: &[File<'_>]) {
-        let mut names: Vec<Vec<u8>> = self.variables.keys().cloned().collect();
         for file in files {
-            let words = file
-                .doc
-                .source
-                .split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
-            let words = words.filter(|word| word.starts_with(b"GRUB_"));
-            names.extend(words.map(<[u8]>::to_vec));
-        }
-        for name in names {
-            if self.is_full() {
-                break;
+            let source = &file.doc.source;
+            let words = source.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+            for name in words.filter(|word| word.starts_with(b"GRUB_")) {
+                if self.is_full() {
+                    break;
+                }
+                self.taint(name, None);
             }
-            self.taint(&name, None);
-            let variable = self.variables.entry(name).or_default();
+        }
+        for variable in self.variables.values_mut() {
             variable.value = Value::Unknown;
         }
     }
