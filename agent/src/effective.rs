@@ -9,7 +9,7 @@ use grub_config_parser::grubenv::EnvBlock;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::facts::{Boot, evaluate};
+use crate::facts::Boot;
 
 /// A boot entry and where it comes from.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ pub fn entries(boot: &Boot) -> Result<Vec<Entry>, String> {
         .grubenv
         .as_deref()
         .and_then(|bytes| EnvBlock::parse(bytes).ok());
-    let defaults = evaluate(&boot.files.defaults);
+    let defaults = boot.files.sh.evaluate(&boot.files.defaults);
     let tracer = Tracer::new(&Sources {
         grub_cfg: Some((&path, &script)),
         grubenv: block.as_ref().map(|block| (env_path.as_str(), block)),

@@ -664,3 +664,45 @@ fn a_change_of_more_than_one_sector_of_grubenv_is_not_written_in_place() {
             .contains("iommu=pt")
     );
 }
+
+#[test]
+fn a_file_that_only_bash_can_read_is_edited_where_sh_is_bash() {
+    const OWN: &str = "GRUB_CMDLINE_LINUX+=\" console=tty0\"\n";
+    let with_own = |family| {
+        let node = node(family);
+        let text = String::from_utf8(node.read("etc/default/grub")).unwrap();
+        node.write("etc/default/grub", format!("{text}{OWN}").as_bytes());
+        (node, text)
+    };
+    let (el, text) = with_own(Family::El9);
+    el.json(&["apply", "--reboot"], 8);
+    el.reboot(Reboot::default());
+    assert_eq!(el.json(&["status"], 0)["state"], "COMMITTED");
+    let added = OWN.replace("tty0", "tty0 intel_iommu=on iommu=pt");
+    assert_eq!(
+        String::from_utf8(el.read("etc/default/grub")).unwrap(),
+        format!("{text}{added}")
+    );
+    let facts = el.json(&["facts"], 0);
+    let line = facts["facts"]["boot"]["defaults"]["value"]["GRUB_CMDLINE_LINUX"].as_str();
+    assert!(
+        line.unwrap_or_default()
+            .ends_with(" console=tty0 intel_iommu=on iommu=pt"),
+        "{line:?}"
+    );
+
+    let (debian, _) = with_own(Family::Debian);
+    let before = fingerprint(debian.path());
+    let said = debian.json(&["apply"], 9).to_string();
+    assert!(said.contains("boot.default-aborts"), "{said}");
+    assert_eq!(fingerprint(debian.path()), before);
+
+    // Which shell it is is not known: the two do not agree.
+    let (other, _) = with_own(Family::Suse);
+    std::fs::remove_file(other.path().join("usr/bin/sh")).unwrap();
+    let said = other.json(&["apply"], 9).to_string();
+    assert!(
+        said.contains("boot.default-computed") && said.contains("/bin/sh"),
+        "{said}"
+    );
+}

@@ -10,6 +10,7 @@ use super::fact::Fact;
 use super::loader::{Loader, grub_dir, loader, other_menus};
 use super::mounts::{Mount, mount_of};
 use super::os::Os;
+use super::shell::{Sh, sh};
 use crate::sys::{EntryKind, Root, SysError};
 
 /// The boot loader and its files.
@@ -54,6 +55,8 @@ pub struct BootFiles {
     pub grubenv: Option<Vec<u8>>,
     /// `/etc/default/grub` and the drop-ins that grub-mkconfig reads, in its order.
     pub defaults: Vec<(String, Vec<u8>)>,
+    /// The shell that reads them there.
+    pub sh: Sh,
     /// Boot Loader Specification entries, by name.
     pub entries: Vec<(String, Vec<u8>)>,
     /// The file that new kernels take their command line from (kernel-install(8)), where there is one.
@@ -183,7 +186,10 @@ pub const KERNEL_CMDLINE: [&str; 2] = ["/etc/kernel/cmdline", "/usr/lib/kernel/c
 pub const DROP_INS: &str = "/etc/default/grub.d";
 
 pub(super) fn boot(root: &Root, os: &Fact<Os>) -> Boot {
-    let mut files = BootFiles::default();
+    let mut files = BootFiles {
+        sh: sh(root),
+        ..BootFiles::default()
+    };
     let dir = grub_dir(root).unwrap_or_else(|e| {
         files.unreadable.push(e.to_string());
         None
@@ -222,7 +228,7 @@ pub(super) fn boot(root: &Root, os: &Fact<Os>) -> Boot {
         Ok(read) => {
             files.defaults = read;
             Fact::known(
-                grub_variables(evaluate(&files.defaults)),
+                grub_variables(files.sh.evaluate(&files.defaults)),
                 "/etc/default/grub",
             )
         }
@@ -382,20 +388,6 @@ fn read_defaults(root: &Root) -> Result<Vec<(String, Vec<u8>)>, SysError> {
         }
     }
     Ok(files)
-}
-
-/// What grub-mkconfig gets from these files, sourced one after the other.
-#[must_use]
-pub fn evaluate(files: &[(String, Vec<u8>)]) -> defaults::Evaluation {
-    let docs: Vec<defaults::Document> = files
-        .iter()
-        .map(|(_, bytes)| defaults::Document::parse(bytes))
-        .collect();
-    let named = files
-        .iter()
-        .zip(&docs)
-        .map(|((name, _), doc)| defaults::File { name, doc });
-    defaults::evaluate(&named.collect::<Vec<_>>())
 }
 
 fn grub_variables(evaluation: defaults::Evaluation) -> BTreeMap<String, Option<String>> {

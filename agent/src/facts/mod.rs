@@ -11,15 +11,14 @@ mod mounts;
 mod os;
 pub mod pci;
 mod security;
+mod shell;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::sys::Root;
 
-pub use boot::{
-    Boot, BootFiles, ENTRIES, EntryOrder, KERNEL_CMDLINE, evaluate, menu_of, whole_menu,
-};
+pub use boot::{Boot, BootFiles, ENTRIES, EntryOrder, KERNEL_CMDLINE, menu_of, whole_menu};
 pub use fact::Fact;
 pub use gdr::Gdr;
 pub use iommu::Iommu;
@@ -29,6 +28,7 @@ pub use modules::{Modules, refcounts};
 pub use mounts::Mount;
 pub use os::{Arch, Os};
 pub use security::Security;
+pub use shell::Sh;
 
 /// Everything that plans and checks are made from.
 #[derive(Debug, Clone, Serialize, JsonSchema)]

@@ -130,7 +130,7 @@ fn without_dropped(line: &CommandLine, edits: &Edits, input: &Input) -> CommandL
 /// What this agent has added for an earlier policy and this one does not want: our drop-in says so, or
 /// what was remembered at the commit.
 pub(super) fn dropped(input: &Input, edits: &Edits) -> Vec<Arg> {
-    let mut own = own_args(&input.facts.boot.files.defaults);
+    let mut own = own_args(&input.facts.boot.files.defaults, input.facts.boot.files.sh);
     if own.is_empty() {
         let added = input
             .committed

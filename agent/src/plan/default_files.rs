@@ -9,7 +9,7 @@ use super::cmdline::Edits;
 use super::grub::Base;
 use super::keep::Keep;
 use super::step::Refusal;
-use crate::facts::evaluate;
+use crate::facts::Sh;
 
 /// Our own drop-in; it sorts after those that cloud images ship.
 pub const DROP_IN: &str = "/etc/default/grub.d/99-gdr-agent.cfg";
@@ -35,14 +35,15 @@ pub(super) fn changes(
     target: &CommandLine,
 ) -> Result<Vec<Change>, Refusal> {
     let files = &input.facts.boot.files.defaults;
+    let sh = input.facts.boot.files.sh;
     // A commit may find half of itself there; what it leads to is judged by the menu that it makes.
     let judged = input.committing.is_none() && base.keep != Keep::Entries;
     let rest = if judged {
-        not_from(files, &base.known_good)?
+        not_from(files, &base.known_good, sh)?
     } else {
         CommandLine::default()
     };
-    let mut edited = without(files, edits.remove.iter().map(String::as_str))?;
+    let mut edited = without(files, edits.remove.iter().map(String::as_str), sh)?;
     if base.keep == Keep::DropIn {
         // Our drop-in is written anew from the policy: what it says now is not a base to build on.
         edited.retain(|(path, _)| path != DROP_IN);
@@ -53,10 +54,10 @@ pub(super) fn changes(
             .iter()
             .map(Arg::raw)
             .chain(quoted.iter().map(String::as_str));
-        edited = without(&edited, both)?;
+        edited = without(&edited, both, sh)?;
     }
     let mut missing: Vec<String> = Vec::new();
-    let mut line = CommandLine::from_args(rest.args().iter().cloned().chain(words(&edited)?));
+    let mut line = CommandLine::from_args(rest.args().iter().cloned().chain(words(&edited, sh)?));
     for arg in &edits.set {
         let arg = Arg::new(arg);
         let already = line.to_string();
@@ -74,10 +75,10 @@ pub(super) fn changes(
                 let own = (DROP_IN.to_owned(), drop_in_text(&missing).into_bytes());
                 edited.insert(at.unwrap_or(edited.len()), own);
             }
-            Keep::MainFile | Keep::Entries => add_to_main(&mut edited, &missing)?,
+            Keep::MainFile | Keep::Entries => add_to_main(&mut edited, &missing, sh)?,
         }
     }
-    let after = CommandLine::from_args(rest.args().iter().cloned().chain(words(&edited)?));
+    let after = CommandLine::from_args(rest.args().iter().cloned().chain(words(&edited, sh)?));
     if judged && !after.equivalent(target) {
         return Err(overridden(base.keep, &after, target));
     }
@@ -120,9 +121,9 @@ fn overridden(keep: Keep, after: &CommandLine, target: &CommandLine) -> Refusal 
 ///
 /// What the menu has must come from these files, or regenerating it would bring in more than the
 /// policy's change.
-fn not_from(files: &Files, known_good: &CommandLine) -> Result<CommandLine, Refusal> {
+fn not_from(files: &Files, known_good: &CommandLine, sh: Sh) -> Result<CommandLine, Refusal> {
     let mut rest = known_good.clone();
-    for word in words(files)? {
+    for word in words(files, sh)? {
         if !rest.contains_exact(&word) {
             return Err(Refusal::new(
                 "boot.stale-menu",
@@ -138,12 +139,17 @@ fn not_from(files: &Files, known_good: &CommandLine) -> Result<CommandLine, Refu
     Ok(rest)
 }
 
-fn without<'p>(files: &Files, patterns: impl Iterator<Item = &'p str>) -> Result<Files, Refusal> {
+fn without<'p>(
+    files: &Files,
+    patterns: impl Iterator<Item = &'p str>,
+    sh: Sh,
+) -> Result<Files, Refusal> {
     let mut edited = files.clone();
     for pattern in patterns {
         for (path, bytes) in &mut edited {
             for variable in VARIABLES {
-                let doc = defaults::Document::parse(bytes)
+                let doc = sh
+                    .parse(bytes)
                     .remove_words(variable, pattern)
                     .map_err(|e| computed(path, &e))?;
                 *bytes = doc.to_bytes();
@@ -154,7 +160,7 @@ fn without<'p>(files: &Files, patterns: impl Iterator<Item = &'p str>) -> Result
 }
 
 /// Adds words where a person of this distribution would: SUSE has the second variable, Red Hat the first.
-fn add_to_main(files: &mut Files, args: &[String]) -> Result<(), Refusal> {
+fn add_to_main(files: &mut Files, args: &[String], sh: Sh) -> Result<(), Refusal> {
     let at = match files.iter().position(|(path, _)| path == MAIN) {
         Some(at) => at,
         None => {
@@ -165,12 +171,9 @@ fn add_to_main(files: &mut Files, args: &[String]) -> Result<(), Refusal> {
     let Some((path, bytes)) = files.get_mut(at) else {
         return Ok(());
     };
-    let doc = defaults::Document::parse(bytes);
-    let named = [defaults::File {
-        name: path,
-        doc: &doc,
-    }];
-    let set = defaults::evaluate(&named).vars;
+    let doc = sh.parse(bytes);
+    let only = [(path.clone(), bytes.clone())];
+    let set = sh.evaluate(&only).vars;
     let [first, second] = VARIABLES;
     let variable = if set.contains_key(second) {
         second
@@ -194,19 +197,29 @@ fn computed(path: &str, error: &defaults::EditError) -> Refusal {
 }
 
 /// The arguments that our drop-in gives today; none when that cannot be told.
-pub(super) fn own_args(files: &[(String, Vec<u8>)]) -> Vec<Arg> {
+pub(super) fn own_args(files: &[(String, Vec<u8>)], sh: Sh) -> Vec<Arg> {
     let only: Files = files
         .iter()
         .filter(|(path, _)| path == DROP_IN)
         .cloned()
         .collect();
     // Alone, what it appends to is empty. Refusals belong to the plan proper, not to this question.
-    words(&only).unwrap_or_default()
+    words(&only, sh).unwrap_or_default()
 }
 
 /// The arguments that the files give, in the order in which 10_linux writes them.
-fn words(files: &Files) -> Result<Vec<Arg>, Refusal> {
-    let evaluation = evaluate(files);
+fn words(files: &Files, sh: Sh) -> Result<Vec<Arg>, Refusal> {
+    let evaluation = sh.evaluate(files);
+    if let Some(lost) = &evaluation.lost {
+        return Err(Refusal::new(
+            "boot.default-computed",
+            format!(
+                "{}:{}: {}: what the menu will boot with is not known",
+                lost.file, lost.line, lost.message
+            ),
+            "write the value out, without commands or conditions",
+        ));
+    }
     if let Some(abort) = &evaluation.aborts {
         return Err(Refusal::new(
             "boot.default-aborts",
@@ -229,9 +242,14 @@ fn words(files: &Files) -> Result<Vec<Arg>, Refusal> {
                 .map_or_else(String::new, |a| format!("{}:{}: ", a.file, a.line));
             return Err(Refusal::new(
                 "boot.default-computed",
-                format!(
-                    "{at}{name} is computed when the menu is made, so what it will boot with is not known"
-                ),
+                match sh {
+                    Sh::Unknown => format!(
+                        "{at}{name} is computed when the menu is made, or dash and bash do not agree on it and which of them /bin/sh is is not known"
+                    ),
+                    Sh::Dash | Sh::Bash => format!(
+                        "{at}{name} is computed when the menu is made, so what it will boot with is not known"
+                    ),
+                },
                 "write the value out, without commands or conditions",
             ));
         };

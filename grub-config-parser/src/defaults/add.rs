@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::edit::{EditError, collect};
-use super::{Document, File, Kind, evaluate};
+use super::{Document, File, Kind, Shell, evaluate_for};
 
 impl Document {
     /// Adds words at the end of what this file assigns to `variable`: inside the last assignment's
@@ -17,7 +17,7 @@ impl Document {
     /// the rest is read; [`EditError::Syntax`] where the file cannot be read to its end.
     pub fn add_words(&self, variable: &str, words: &[String]) -> Result<Document, EditError> {
         if let Some(error) = &self.error {
-            return Err(EditError::Syntax { line: error.line });
+            return Err(EditError::of(error, self.shell, variable));
         }
         if words.is_empty() {
             return Ok(self.clone());
@@ -40,6 +40,12 @@ impl Document {
                 .or(place);
         }
         let Some((word, line)) = place else {
+            if matches!(old, Value::Computed) && self.shell == Shell::Bash {
+                return Err(EditError::Computed {
+                    variable: variable.to_string(),
+                    line: 1,
+                });
+            }
             return Ok(self.with_line(variable, &text));
         };
         let computed = EditError::Computed {
@@ -62,7 +68,7 @@ impl Document {
             _ => "",
         };
         for edited in self.candidates(at, blank, &text) {
-            let new = Document::parse(&edited);
+            let new = Document::parse_for(&edited, self.shell);
             if matches!(value_of(&new, variable), Value::Known(value) if joined(&value) == joined(&wanted))
             {
                 return Ok(new);
@@ -77,7 +83,7 @@ impl Document {
             bytes.push(b'\n');
         }
         bytes.extend_from_slice(alloc::format!("{variable}=\"{text}\"\n").as_bytes());
-        Document::parse(&bytes)
+        Document::parse_for(&bytes, self.shell)
     }
 
     /// Ways to add text to a value that ends at or before `at`, the nicest first: inside its quotes, as
@@ -114,8 +120,11 @@ enum Value {
 }
 
 fn value_of(doc: &Document, variable: &str) -> Value {
-    let mut vars = evaluate(&[File { name: "", doc }]).vars;
+    let evaluation = evaluate_for(&[File { name: "", doc }], doc.shell);
+    let lost = evaluation.lost.is_some();
+    let mut vars = evaluation.vars;
     match vars.remove(variable) {
+        None if lost => Value::Computed,
         None => Value::Unset,
         Some(found) if found.kind == Kind::Computed => Value::Computed,
         Some(found) => found.value.map_or(Value::Computed, Value::Known),

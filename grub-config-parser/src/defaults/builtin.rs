@@ -1,4 +1,4 @@
-//! dash's builtin commands, and the names of what a system has.
+//! The shell's builtin commands, and the names of what a system has.
 
 use alloc::vec::Vec;
 
@@ -47,6 +47,25 @@ pub(super) fn assigns(words: &[Word]) -> bool {
 }
 
 impl State {
+    /// True for a command of bash that is not followed; without the command itself, for a name that may be
+    /// one.
+    pub(super) fn only_bash(&self, name: &[u8], simple: Option<&Simple>) -> bool {
+        let function = self.functions.contains_key(name) && !is_special_builtin(name);
+        if names::is_command_of_bash(name) {
+            return !function || name == b"time" || name == b"select";
+        }
+        let Some(simple) = simple else {
+            return false;
+        };
+        let prefix = &simple.assignments;
+        let keeps = prefix.len() > 1 || prefix.iter().any(|word| word.appends);
+        let mut names = prefix.iter().filter_map(Word::assigned_name);
+        let readonly = names.any(|own| self.is_readonly(&own));
+        simple.words.first().is_some_and(|word| word.names(b"["))
+            || is_special_builtin(name) && keeps
+            || !is_special_builtin(name) && readonly
+    }
+
     /// Runs a builtin, or a program of that name.
     pub(super) fn builtin(&mut self, name: &[u8], simple: &Simple, fields: &Fields) -> Ran {
         let line = simple.line;
@@ -54,6 +73,7 @@ impl State {
             .words
             .as_ref()
             .map(|words| words.get(1..).unwrap_or(&[]).to_vec());
+        self.lost |= self.is_bash() && self.differs(name, args.as_deref());
         match name {
             b":" | b"true" | b"times" | b"echo" => Ok(Status::Ok),
             b"false" => Ok(Status::Fail),
@@ -115,6 +135,63 @@ impl State {
         }
     }
 
+    /// True if what a builtin does with these arguments is not the same in bash, or not known to be.
+    fn differs(&self, name: &[u8], args: Option<&[Vec<u8>]>) -> bool {
+        let Some(args) = args else {
+            // Values alone may be unknown.
+            return !matches!(
+                name,
+                b"export" | b"readonly" | b":" | b"true" | b"echo" | b"false"
+            ) && (is_special_builtin(name) || matches!(name, b"printf" | b"command"));
+        };
+        let first = args.first().map_or(b"".as_slice(), Vec::as_slice);
+        match name {
+            b"printf" | b"eval" => first.starts_with(b"-"),
+            b"command" => !matches!(first, b"-v" | b"-V"),
+            b"set" => {
+                let known = |arg: &Vec<u8>| {
+                    matches!(arg.as_slice(), [b'-' | b'+', letters @ ..]
+                        if !letters.is_empty() && letters.iter().all(|l| b"euxv".contains(l)))
+                };
+                !args.iter().all(known)
+            }
+            b"[" => args.last().is_none_or(|last| last != b"]"),
+            b"break" | b"continue" => {
+                let plain = match args {
+                    [] => true,
+                    [count] => number(count).is_some_and(|count| count > 0),
+                    _ => false,
+                };
+                self.loops == 0 || !plain
+            }
+            b"return" => match args {
+                [] => false,
+                [status] => number(status).is_none_or(|status| status > 255),
+                _ => true,
+            },
+            b"unset" => {
+                let known = |arg: &Vec<u8>| {
+                    parse::is_name(arg) && !self.functions.contains_key(arg.as_slice())
+                };
+                let names = if matches!(first, b"-v" | b"-f" | b"--") {
+                    args.get(1..).unwrap_or(&[])
+                } else {
+                    args
+                };
+                !names.iter().all(known) && first != b"-f"
+                    || first == b"-f" && !names.iter().all(|arg| parse::is_name(arg))
+                    || names.len() > 1 && names.iter().any(|arg| self.is_readonly(arg))
+            }
+            _ => false,
+        }
+    }
+
+    fn is_readonly(&self, name: &[u8]) -> bool {
+        self.variables
+            .get(name)
+            .is_some_and(|variable| variable.readonly)
+    }
+
     /// `export`, `readonly` and `local`: all values are known before the first name is set.
     fn declare(&mut self, name: &[u8], line: usize, each: &[Expanded]) -> Ran {
         if name == b"local" && self.locals.is_empty() {
@@ -138,6 +215,10 @@ impl State {
             for word in words {
                 match word.as_slice() {
                     b"--" if options => options = false,
+                    [b'-', _, ..] if options && self.is_bash() => {
+                        self.lost = true;
+                        return Ok(Status::Unknown);
+                    }
                     b"-p" if options => return Ok(Status::Ok),
                     [b'-', _, ..] if options => return Err(abort(line, "an unknown option")),
                     _ => {
@@ -151,6 +232,10 @@ impl State {
                 }
             }
         }
+        // bash goes on with the names behind the one that fails.
+        self.lost |= self.is_bash()
+            && (named.iter().any(|(own, _)| !parse::is_name(own))
+                || named.len() > 1 && named.iter().any(|(own, _)| self.is_readonly(own)));
         for (own, value) in named {
             if !parse::is_name(&own) {
                 return Err(abort(line, "a bad variable name"));
@@ -258,9 +343,10 @@ impl State {
         // The words may have come from elsewhere, and what they make stands nowhere as it is.
         let made_up = core::mem::replace(&mut self.made_up, true);
         let mut status = Ok(Status::Ok);
-        for unit in parse::Units::new(&text, line, 0) {
+        for unit in parse::Units::new(&text, line, 0, self.shell) {
             status = match unit {
                 Ok(unit) => self.run(&unit.command, false),
+                Err(_) if self.is_bash() => Err(Stop::Lost),
                 Err(_) => Err(abort(line, "a syntax error in what eval runs")),
             };
             if status.is_err() {

@@ -82,6 +82,7 @@ impl Parser<'_> {
                 if tok == Tok::Eof || tok == Tok::Newline {
                     return self.unexpected();
                 }
+                self.only_dash(tok != Tok::Word)?;
                 patterns.push(core::mem::take(&mut self.word));
                 if self.plain()? != Tok::Pipe {
                     break;

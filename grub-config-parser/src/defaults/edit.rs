@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-use super::Document;
+use super::lex::ParseError;
 use super::syntax::{Command, Operator, Part, Simple, Word};
+use super::{Document, Shell};
 use crate::cmdline::{Arg, split_bytes};
 
 /// Why an edit is not made. Nothing is changed then.
@@ -43,6 +44,18 @@ impl fmt::Display for EditError {
 
 impl core::error::Error for EditError {}
 
+impl EditError {
+    /// What a file that is not read to its end means to an edit.
+    pub(super) fn of(error: &ParseError, shell: Shell, variable: &str) -> Self {
+        let line = error.line;
+        if shell == Shell::Bash && !error.certain {
+            let variable = variable.to_string();
+            return Self::Computed { variable, line };
+        }
+        Self::Syntax { line }
+    }
+}
+
 /// Stands for text that comes from elsewhere; no kernel argument has this byte.
 const OPAQUE: u8 = 0xff;
 
@@ -57,7 +70,7 @@ impl Document {
     /// cannot be read to its end.
     pub fn remove_words(&self, variable: &str, pattern: &str) -> Result<Document, EditError> {
         if let Some(error) = &self.error {
-            return Err(EditError::Syntax { line: error.line });
+            return Err(EditError::of(error, self.shell, variable));
         }
         let pattern = Arg::new(pattern);
         let mut cuts = Vec::new();
@@ -74,7 +87,7 @@ impl Document {
                 cuts.extend(cuts_of(&bytes, &pattern));
             }
         }
-        Ok(Document::parse(&self.without(cuts)))
+        Ok(Document::parse_for(&self.without(cuts), self.shell))
     }
 
     /// The source less these ranges of the text that dash reads, where NULs are left out.
@@ -115,6 +128,8 @@ fn source_bytes(parts: &[Part]) -> Option<Vec<(u8, Range<usize>)>> {
                         .map(|(byte, at)| (*byte, at..at + 1)),
                 );
             }
+            // Which byte of `$'...'` stands where is not kept.
+            Part::Text { text, .. } if text.len() > 1 => return None,
             Part::Text { text, span, .. } => {
                 bytes.extend(text.iter().map(|byte| (*byte, span.clone())));
             }

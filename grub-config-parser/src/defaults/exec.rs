@@ -29,15 +29,29 @@ impl State {
             return Ok(Status::Unknown);
         }
         self.fuel -= 1;
+        let tested = tested || self.condition;
+        let ran = self.follow(command, tested);
+        if self.lost {
+            return Err(Stop::Lost);
+        }
+        ran
+    }
+
+    fn follow(&mut self, command: &Command, tested: bool) -> Ran {
         match command {
             Command::Simple(simple) => {
-                let status = self.simple(simple)?;
-                self.check(status, tested, simple.line)
+                let before = core::mem::replace(&mut self.condition, tested);
+                let ran = self.simple(simple);
+                self.condition = before;
+                // What ends dash may be a mere failure in bash.
+                let failed = |stop: &Stop| matches!(stop, Stop::Abort { message, .. } if *message != builtin::EXIT);
+                self.lost |= self.is_bash() && tested && ran.as_ref().is_err_and(failed);
+                self.check(ran?, tested, simple.line)
             }
             Command::Pipeline { commands, line } => {
                 let mut status = Status::Ok;
                 for command in commands {
-                    status = self.apart(command);
+                    status = self.apart(command, tested);
                 }
                 self.check(status, tested, *line)
             }
@@ -56,7 +70,7 @@ impl State {
                 line,
             } => {
                 self.redirect(redirects, *line)?;
-                let status = self.apart(body);
+                let status = self.apart(body, tested);
                 let status = if redirects.is_empty() {
                     status
                 } else {
@@ -84,7 +98,11 @@ impl State {
             }
             Command::Redirected { command, redirects } => {
                 self.redirect(redirects, 0)?;
-                self.run(command, tested)?;
+                if self.is_bash() {
+                    self.touch(command);
+                } else {
+                    self.run(command, tested)?;
+                }
                 Ok(Status::Unknown)
             }
         }
@@ -99,19 +117,23 @@ impl State {
     }
 
     /// Runs a command in a shell of its own: only its status comes back.
-    fn apart(&mut self, command: &Command) -> Status {
+    fn apart(&mut self, command: &Command, tested: bool) -> Status {
         self.burn(self.variables.len() / 8);
         let Some(mut inner) = self.copy() else {
             return Status::Unknown;
         };
         // Nothing of what it sets comes back.
         inner.made_up = true;
+        inner.condition = tested;
         let status = match inner.run(command, false) {
             Ok(status) | Err(Stop::Return(status)) => status,
-            Err(Stop::Abort {
-                message: builtin::EXIT,
-                ..
-            }) => Status::Unknown,
+            Err(
+                Stop::Abort {
+                    message: builtin::EXIT,
+                    ..
+                }
+                | Stop::Lost,
+            ) => Status::Unknown,
             Err(Stop::Abort { .. }) => Status::Fail,
             Err(_) => Status::Ok,
         };
@@ -261,6 +283,7 @@ impl State {
                 Value::Known(Tracked::nowhere(value), Kind::Derived),
                 0,
             ) {
+                self.lost |= self.is_bash();
                 result = Err(abort(0, "a read-only variable is assigned"));
                 break;
             }
@@ -328,10 +351,15 @@ impl State {
             };
             let text = self.expand(&word.assigned_value(), line)?;
             substituted |= text.substituted;
+            let value = if word.appends {
+                text.behind(self.get(&name))
+            } else {
+                text.value()
+            };
             if let Some(saved) = &mut saved {
                 saved.push((name.clone(), self.variables.get(&name).cloned()));
             }
-            if !self.set(&name, text.value(), line) {
+            if !self.set(&name, value, line) {
                 return Err(abort(line, "a read-only variable is assigned"));
             }
         }
@@ -347,6 +375,9 @@ impl State {
         let none = fields.words.as_ref().is_some_and(Vec::is_empty);
         if none {
             let substituted = self.assign(&simple.assignments, line, None)? || fields.substituted;
+            if open && self.is_bash() {
+                self.taint_assigned(simple);
+            }
             return Ok(if substituted || open {
                 Status::Unknown
             } else {
@@ -360,6 +391,7 @@ impl State {
             return Ok(Status::Unknown);
         };
         let special = builtin::is_special_builtin(&name);
+        self.lost |= self.is_bash() && self.only_bash(&name, Some(simple));
         if special {
             self.assign(&simple.assignments, line, None)?;
             let status = self.builtin(&name, simple, &fields)?;
@@ -371,12 +403,23 @@ impl State {
         for (name, variable) in saved.into_iter().rev() {
             self.restore(name, variable);
         }
+        // Old ones keep what was assigned for a function.
+        if self.is_bash() && self.functions.contains_key(&name) {
+            self.taint_assigned(simple);
+        }
         let status = status?;
         Ok(if open && status == Status::Ok {
             Status::Unknown
         } else {
             status
         })
+    }
+
+    /// Makes unknown what a command's own assignments set.
+    fn taint_assigned(&mut self, simple: &Simple) {
+        for name in simple.assignments.iter().filter_map(Word::assigned_name) {
+            self.taint(&name, Some(simple.line));
+        }
     }
 
     pub(super) fn restore(&mut self, name: Vec<u8>, variable: Option<Variable>) {
@@ -405,7 +448,6 @@ impl State {
         self.calls += 1;
         let loops = core::mem::take(&mut self.loops);
         self.locals.push(Vec::new());
-        // The status is looked at where the call stands, which may be a condition.
         let result = self.run(body, false);
         for (name, variable) in self.locals.pop().unwrap_or_default().into_iter().rev() {
             self.restore(name, variable);

@@ -59,6 +59,21 @@ impl Text {
         self.known.as_ref().map(|text| text.bytes.as_slice())
     }
 
+    /// The value of a variable that had one before and to which this is appended.
+    pub(super) fn behind(self, before: Value) -> Value {
+        let mut all = match before {
+            Value::Known(text, _) => Text {
+                known: Some(text),
+                ..Text::default()
+            },
+            Value::Unset => Text::known(),
+            Value::Unknown => Text::default(),
+        };
+        all.append(self);
+        all.expanded = true;
+        all.value()
+    }
+
     pub(super) fn value(self) -> Value {
         let kind = if self.expanded {
             Kind::Derived
@@ -103,7 +118,9 @@ impl State {
                 } => {
                     // An unquoted `~name` at the start or behind `:` may be a home directory. Without
                     // HOME a bare `~` stays; other names come from the user database.
-                    if !quoted && names_home(own, tilde) {
+                    // bash puts in the user's home directory for a bare one too.
+                    let bare = self.is_bash() && own.contains(&b'~');
+                    if !quoted && (bare || names_home(own, tilde)) {
                         text.known = None;
                     }
                     tilde = !quoted && own.ends_with(b":");
@@ -253,6 +270,7 @@ impl State {
             ..Fields::default()
         };
         for word in words {
+            self.lost |= self.is_bash() && (word.braces() || word.appends);
             let name = if assigning {
                 word.assigned_name()
             } else {
@@ -297,7 +315,8 @@ impl State {
         for (i, part) in word.parts.iter().enumerate() {
             match part {
                 Part::Text { text, quoted, .. } => {
-                    known &= *quoted || !(names_home(text, i == 0) || globs(text));
+                    let bare = self.is_bash() && text.contains(&b'~');
+                    known &= *quoted || !(bare || names_home(text, i == 0) || globs(text));
                     splitter.keep(text, *quoted);
                 }
                 other => {

@@ -25,7 +25,8 @@ impl State {
         }
         // Bracket expressions have rules of their own in each C library.
         let brackets = pattern.contains(&(b'[', false));
-        Ok((!brackets).then_some(pattern))
+        let escapes = self.is_bash() && pattern.contains(&(b'\\', false));
+        Ok((!brackets && !escapes).then_some(pattern))
     }
 }
 

@@ -20,6 +20,14 @@ pub(super) fn ends_list(tok: Tok) -> bool {
     )
 }
 
+/// True for tokens where dash and bash agree that they do not fit, wherever dash says so.
+pub(super) fn never_fits(tok: Tok) -> bool {
+    matches!(
+        tok,
+        Tok::Semicolon | Tok::Background | Tok::And | Tok::Or | Tok::Pipe
+    ) || ends_list(tok)
+}
+
 /// The token that a bare word stands for where a command may begin.
 pub(super) fn keyword(text: &[u8]) -> Option<Tok> {
     Some(match text {

@@ -3,6 +3,7 @@
 
 use alloc::string::String;
 
+use super::Shell;
 use super::nested::Here;
 use super::parse::Parser;
 use super::syntax::{Part, Word};
@@ -40,11 +41,16 @@ pub(super) enum Tok {
     End,
 }
 
+/// What is said of what bash does and nobody here follows.
+pub(super) const FOREIGN: &str = "something that bash reads in a way that is not followed";
+
 /// A file that dash stops at.
 #[derive(Debug, Clone)]
 pub(super) struct ParseError {
     pub(super) line: usize,
     pub(super) message: String,
+    /// bash stops there too.
+    pub(super) certain: bool,
 }
 
 impl Parser<'_> {
@@ -68,6 +74,7 @@ impl Parser<'_> {
                 return byte;
             }
             self.at += 1;
+            self.joined += 1;
         }
     }
 
@@ -75,7 +82,20 @@ impl Parser<'_> {
         ParseError {
             line: self.line(),
             message: message.into(),
+            certain: false,
         }
+    }
+
+    pub(super) fn is_bash(&self) -> bool {
+        self.shell == Shell::Bash
+    }
+
+    /// An error where bash may read this otherwise than dash.
+    pub(super) fn only_dash(&self, differs: bool) -> Result<(), ParseError> {
+        if differs && self.is_bash() {
+            return Err(self.error(FOREIGN));
+        }
+        Ok(())
     }
 
     /// The next token, without looking for keywords. For a word or redirection, `self.word` holds it.
@@ -94,10 +114,14 @@ impl Parser<'_> {
                     continue;
                 }
                 Some(b'\n') => Tok::Newline,
-                Some(b'&') => self.double(b'&', Tok::And, Tok::Background),
-                Some(b'|') => self.double(b'|', Tok::Or, Tok::Pipe),
-                Some(b';') => self.double(b';', Tok::EndCase, Tok::Semicolon),
-                Some(b'(') => Tok::Open,
+                Some(b'&') => self.double(b'&', Tok::And, Tok::Background)?,
+                Some(b'|') => self.double(b'|', Tok::Or, Tok::Pipe)?,
+                Some(b';') => self.double(b';', Tok::EndCase, Tok::Semicolon)?,
+                Some(b'(') => {
+                    // `((`
+                    self.only_dash(self.text.get(self.at) == Some(&b'('))?;
+                    Tok::Open
+                }
                 Some(b')') => Tok::Close,
                 Some(_) => {
                     // The word begins at its first character, behind joined lines.
@@ -125,13 +149,22 @@ impl Parser<'_> {
         }
     }
 
-    fn double(&mut self, second: u8, both: Tok, one: Tok) -> Tok {
+    fn double(&mut self, second: u8, both: Tok, one: Tok) -> Result<Tok, ParseError> {
+        let joined = self.joined;
         let byte = self.get_joined();
-        if byte == Some(second) {
-            return both;
+        let tok = if byte == Some(second) { both } else { one };
+        if tok == one {
+            self.unget(byte);
         }
-        self.unget(byte);
-        one
+        // `|&`, `&>`, `;&`, `;;&`
+        let next = self.text.get(self.at);
+        let more = match tok {
+            Tok::Background => next == Some(&b'>'),
+            Tok::Pipe | Tok::Semicolon | Tok::EndCase => next == Some(&b'&'),
+            _ => false,
+        };
+        self.only_dash(more || self.joined != joined)?;
+        Ok(tok)
     }
 
     /// Reads a word whose first character is `first`, or a here-document's text to its end.
@@ -166,6 +199,11 @@ impl Parser<'_> {
                 break None;
             }
             let plain = at..here_end;
+            // Which quotes count in a `${...}` between double quotes is each shell's own.
+            self.only_dash(
+                matches!(byte, b'\'' | b'"' | b'\\') && parts.in_double()
+                    || (byte == b'{' || byte == b'\\' && level.double) && !parts.open.is_empty(),
+            )?;
             let is_quoted = level.syntax != Syntax::Base || level.double;
             let mut pushed_text = false;
             match (level.syntax, byte) {
@@ -194,7 +232,10 @@ impl Parser<'_> {
                     let next = self.get();
                     quoted_any |= next.is_some();
                     match next {
-                        None => parts.text(b'\\', plain, true),
+                        None => {
+                            self.only_dash(true)?;
+                            parts.text(b'\\', plain, true);
+                        }
                         Some(next) => {
                             let keeps = level.double
                                 && !matches!(next, b'\\' | b'`' | b'$')
@@ -221,7 +262,7 @@ impl Parser<'_> {
                     }
                     mark(&mut parts, here_end);
                 }
-                (_, b'$') => self.dollar(&mut levels, &mut parts, at)?,
+                (_, b'$') => quoted_any |= self.dollar(&mut levels, &mut parts, at)?,
                 (_, b'}') if !level.inner_double && level.variables > 0 => {
                     level.variables -= 1;
                     if level.variables == 0 && level.pushed {
@@ -279,16 +320,21 @@ impl Parser<'_> {
                 return Err(self.error("missing `))`"));
             }
             Some(level) if level.syntax != Syntax::Base && !here => {
-                return Err(self.error("a quoted string does not end"));
+                return Err(ParseError {
+                    certain: self.nested == 0 && parts.open.is_empty(),
+                    ..self.error("a quoted string does not end")
+                });
             }
             Some(level) if level.variables > 0 => return Err(self.error("missing `}`")),
             _ => {}
         }
         if !here {
             if matches!(end, Some(b'<' | b'>')) && !quoted_any && length <= 1 && only_digit {
-                self.redirect(end);
+                self.redirect(end)?;
                 return Ok(Tok::Redirect);
             }
+            // `12>`
+            self.only_dash(matches!(end, Some(b'<' | b'>')) && only_digit)?;
             self.unget(end);
         }
         self.count(1 + parts.done.len())?;
@@ -296,17 +342,21 @@ impl Parser<'_> {
         self.word = Word {
             parts: parts.done,
             quoted: quoted_any,
+            appends: false,
         };
+        self.word.appends = self.is_bash() && self.word.names(b"+=");
         Ok(Tok::Word)
     }
 
     /// Behind the `<` or `>` of a redirection.
-    fn redirect(&mut self, first: Option<u8>) {
+    fn redirect(&mut self, first: Option<u8>) -> Result<(), ParseError> {
+        let joined = self.joined;
         let next = self.get_joined();
         self.redirect_here = None;
         match (first, next) {
             (Some(b'>'), Some(b'>' | b'|' | b'&')) | (_, Some(b'&' | b'>')) => {}
             (Some(b'<'), Some(b'<')) => {
+                self.only_dash(true)?;
                 let dash = self.get_joined();
                 let strip = dash == Some(b'-');
                 if !strip {
@@ -316,5 +366,6 @@ impl Parser<'_> {
             }
             _ => self.unget(next),
         }
+        self.only_dash(self.joined != joined)
     }
 }

@@ -1,4 +1,4 @@
-//! `/etc/default/grub` and its drop-ins: shell files, as dash reads them under `set -e`.
+//! `/etc/default/grub` and its drop-ins: shell files, as dash or bash reads them under `set -e`.
 //!
 //! [`Document`] keeps every byte of a file. [`evaluate`] says what `grub-mkconfig` gets from files that
 //! it sources one after the other. Nothing is ever run: a value is *literal*, *derived* from known
@@ -46,6 +46,17 @@ use crate::origin::{Origin, Piece};
 use crate::room::Room;
 use state::{State, Status, Stop, Value};
 
+/// The shell that sources the files: what `/bin/sh` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Shell {
+    /// dash, as on Debian and Ubuntu.
+    #[default]
+    Dash,
+    /// bash that was called as `sh` and so follows POSIX, as on Red Hat's systems, Fedora and SUSE.
+    /// `X+=y` appends, `$'...'` is a quote. What else only bash knows makes values computed.
+    Bash,
+}
+
 /// What a token of a shell file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
@@ -78,6 +89,7 @@ pub struct Token {
 #[derive(Debug, Clone)]
 pub struct Document {
     source: Vec<u8>,
+    shell: Shell,
     /// What dash reads, where that is not the source: it deletes NULs.
     read: Option<Vec<u8>>,
     error: Option<lex::ParseError>,
@@ -92,10 +104,24 @@ impl Document {
     /// assert_eq!(document.syntax_error().unwrap().0, 3);
     /// ```
     pub fn parse(source: &[u8]) -> Self {
+        Self::parse_for(source, Shell::Dash)
+    }
+
+    /// Reads a file that this shell is to source. What only bash knows and is not followed counts as an
+    /// error here too; [`evaluate_for`] tells the two apart.
+    ///
+    /// ```
+    /// use grub_config_parser::defaults::{Document, File, Shell, evaluate_for};
+    /// let doc = Document::parse_for(b"GRUB_CMDLINE_LINUX=quiet\nGRUB_CMDLINE_LINUX+=' iommu=pt'\n", Shell::Bash);
+    /// let vars = evaluate_for(&[File { name: "grub", doc: &doc }], Shell::Bash).vars;
+    /// assert_eq!(vars["GRUB_CMDLINE_LINUX"].value.as_deref(), Some("quiet iommu=pt"));
+    /// ```
+    pub fn parse_for(source: &[u8], shell: Shell) -> Self {
         let nuls = source.contains(&0);
         let read = nuls.then(|| source.iter().copied().filter(|byte| *byte != 0).collect());
         let mut document = Self {
             source: source.to_vec(),
+            shell,
             read,
             error: None,
         };
@@ -105,7 +131,11 @@ impl Document {
 
     /// The file's commands, read anew: only one at a time takes memory.
     fn units(&self) -> parse::Units<'_> {
-        parse::Units::new(self.read.as_ref().unwrap_or(&self.source), 1, 0)
+        self.units_for(self.shell)
+    }
+
+    fn units_for(&self, shell: Shell) -> parse::Units<'_> {
+        parse::Units::new(self.read.as_ref().unwrap_or(&self.source), 1, 0, shell)
     }
 
     /// The file as it was given.
@@ -117,16 +147,16 @@ impl Document {
     pub fn tokens(&self) -> Vec<Token> {
         let end = self.source.len();
         let Some(read) = &self.read else {
-            return complete(&parse::tokens(&self.source), end, |at| at);
+            return complete(&parse::tokens(&self.source, self.shell), end, |at| at);
         };
         let bytes = self.source.iter().enumerate();
         let places: Vec<usize> = bytes.filter(|(_, b)| **b != 0).map(|(at, _)| at).collect();
-        complete(&parse::tokens(read), end, |at| {
+        complete(&parse::tokens(read, self.shell), end, |at| {
             places.get(at).copied().unwrap_or(end)
         })
     }
 
-    /// The line near which dash would find a syntax error, and what is wrong there.
+    /// The line near which the shell would find a syntax error, and what is wrong there.
     pub fn syntax_error(&self) -> Option<(usize, &str)> {
         let error = self.error.as_ref()?;
         Some((error.line, error.message.as_str()))
@@ -185,6 +215,9 @@ pub struct Evaluation {
     pub vars: BTreeMap<String, Variable>,
     /// Where sourcing stops before the end, if it does; `vars` are as they stand there.
     pub aborts: Option<Abort>,
+    /// Where bash does what is not followed, if it does: every variable that the files name is computed, and
+    /// others may be set. Never with dash.
+    pub lost: Option<Abort>,
 }
 
 /// One variable.
@@ -236,9 +269,17 @@ pub struct Abort {
 
 /// Sources the files one after the other, as `dash -e` does with an empty environment.
 pub fn evaluate(files: &[File<'_>]) -> Evaluation {
+    evaluate_for(files, Shell::Dash)
+}
+
+/// Sources the files one after the other, as this shell does under `set -e` with an empty environment,
+/// whichever shell they were parsed for. What bash does is told only where it is certain: all else is
+/// computed.
+pub fn evaluate_for(files: &[File<'_>], shell: Shell) -> Evaluation {
     let input = files.iter().map(|file| file.doc.source.len()).sum();
-    let mut state = State::new(Room::new(input, input));
+    let mut state = State::new(Room::new(input, input), shell);
     let mut aborts = None;
+    let mut lost = None;
     for (number, file) in files.iter().enumerate() {
         state.file_number = u32::try_from(number).unwrap_or(u32::MAX);
         // Whatever its size, a file without loops is followed to its end.
@@ -246,13 +287,17 @@ pub fn evaluate(files: &[File<'_>]) -> Evaluation {
             .fuel
             .saturating_add(u32::try_from(file.doc.source.len()).unwrap_or(u32::MAX));
         if let Some((line, message)) = source(&mut state, file.doc) {
-            aborts = Some(Abort {
+            let stop = Some(Abort {
                 file: file.name.to_string(),
                 line,
                 message,
             });
+            *(if state.lost { &mut lost } else { &mut aborts }) = stop;
             break;
         }
+    }
+    if state.lost {
+        state.know_nothing(files);
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut vars = BTreeMap::new();
@@ -282,7 +327,7 @@ pub fn evaluate(files: &[File<'_>]) -> Evaluation {
             },
         );
     }
-    Evaluation { vars, aborts }
+    Evaluation { vars, aborts, lost }
 }
 
 /// What the marks of values stand for.
@@ -329,12 +374,24 @@ const TOO_MUCH: &str = "so much is set by here that its memory is more than ten 
 /// Sources one file; gives where and why the shell ends, if it does.
 fn source(state: &mut State, doc: &Document) -> Option<(usize, String)> {
     let mut last = (Status::Ok, 0);
-    for unit in doc.units().flatten() {
+    if state.is_bash() && doc.source.iter().any(|byte| matches!(byte, 0 | 1 | 0x7f)) {
+        state.lost = true;
+        return Some((1, lex::FOREIGN.to_string()));
+    }
+    for unit in doc.units_for(state.shell) {
+        let unit = match unit {
+            Ok(unit) => unit,
+            Err(error) => {
+                state.lost |= state.is_bash() && !error.certain;
+                return Some((error.line, error.message));
+            }
+        };
         if state.no_exec {
-            break;
+            continue;
         }
         let ran = state.run(&unit.command, false);
         if state.is_full() {
+            state.lost |= state.is_bash();
             return Some((unit.line, TOO_MUCH.to_string()));
         }
         match ran {
@@ -346,11 +403,12 @@ fn source(state: &mut State, doc: &Document) -> Option<(usize, String)> {
             Err(Stop::Return(status)) => {
                 return fails(state, status, unit.line);
             }
+            Err(Stop::Lost) => {
+                state.lost = true;
+                return Some((unit.line, lex::FOREIGN.to_string()));
+            }
             Err(Stop::Break(_) | Stop::Continue(_)) => last = (Status::Ok, unit.line),
         }
-    }
-    if let Some(error) = &doc.error {
-        return Some((error.line, error.message.clone()));
     }
     fails(state, last.0, last.1)
 }
@@ -359,4 +417,23 @@ fn source(state: &mut State, doc: &Document) -> Option<(usize, String)> {
 fn fails(state: &State, status: Status, line: usize) -> Option<(usize, String)> {
     let fails = status == Status::Fail && state.exit_on_error == Some(true);
     fails.then(|| (line, "the last command of the file fails".to_string()))
+}
+
+impl State {
+    /// Makes every variable that the files may name unknown, as far as there is memory for their names.
+    fn know_nothing(&mut self, files: &[File<'_>]) {
+        for file in files {
+            let source = &file.doc.source;
+            let words = source.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+            for name in words.filter(|word| word.starts_with(b"GRUB_")) {
+                if self.is_full() {
+                    break;
+                }
+                self.taint(name, None);
+            }
+        }
+        for variable in self.variables.values_mut() {
+            variable.value = Value::Unknown;
+        }
+    }
 }

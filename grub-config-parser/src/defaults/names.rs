@@ -37,6 +37,44 @@ const PROGRAMS: &[&str] = &[
     "zypper",
 ];
 
+/// Variables that bash has a hand in, besides those whose names begin with `BASH`. Sorted.
+#[rustfmt::skip]
+const OF_BASH: &[&str] = &[
+    "CHILD_MAX", "COMPREPLY", "COPROC", "DIRSTACK", "ENV", "EPOCHREALTIME", "EPOCHSECONDS", "EUID",
+    "EXECIGNORE", "FIGNORE", "FUNCNAME", "FUNCNEST", "GLOBIGNORE", "GLOBSORT", "GROUPS", "HISTCMD",
+    "HOME", "HOSTNAME", "HOSTTYPE", "IFS", "IGNOREEOF", "LANG", "LANGUAGE", "LINENO", "MACHTYPE",
+    "MAPFILE", "OLDPWD", "OPTARG", "OPTERR", "OPTIND", "OSTYPE", "PATH", "PIPESTATUS",
+    "POSIXLY_CORRECT", "PPID", "PS4", "PWD", "RANDOM", "READLINE_ARGUMENT", "READLINE_LINE",
+    "READLINE_MARK", "READLINE_POINT", "REPLY", "SECONDS", "SHELL", "SHELLOPTS", "SHLVL", "SRANDOM",
+    "TEXTDOMAIN", "TEXTDOMAINDIR", "TMOUT", "UID", "_",
+];
+
+/// True if assigning to the name does more in bash than that, or less.
+pub(super) fn is_of_bash(name: &[u8]) -> bool {
+    [b"BASH".as_slice(), b"COMP_", b"LC_", b"HIST"]
+        .iter()
+        .any(|start| name.starts_with(start))
+        || OF_BASH
+            .binary_search_by(|known| known.as_bytes().cmp(name))
+            .is_ok()
+}
+
+/// Commands that dash has not, or that do in bash what is not followed. Sorted.
+#[rustfmt::skip]
+const COMMANDS_OF_BASH: &[&str] = &[
+    ".", "[[", "alias", "bind", "builtin", "caller", "cd", "compgen", "complete", "compopt",
+    "coproc", "declare", "dirs", "disown", "enable", "function", "getopts", "hash", "help",
+    "history", "let", "local", "logout", "mapfile", "popd", "pushd", "read", "readarray", "select",
+    "shift", "shopt", "source", "suspend", "time", "trap", "typeset", "unalias", "wait",
+];
+
+/// True for a command that bash has and nobody here follows.
+pub(super) fn is_command_of_bash(name: &[u8]) -> bool {
+    COMMANDS_OF_BASH
+        .binary_search_by(|known| known.as_bytes().cmp(name))
+        .is_ok()
+}
+
 /// True if a command of this name may be there. A path may always be.
 pub(super) fn may_exist(name: &[u8]) -> bool {
     name.contains(&b'/')

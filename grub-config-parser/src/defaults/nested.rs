@@ -58,7 +58,11 @@ impl Parser<'_> {
             return Err(self.error("commands nest too deep"));
         }
         // What stands behind the list, like a `)` too many, is not looked at.
-        Parser::new(&text, line, self.depth + 1).list(true)?;
+        let inner = Parser::new(&text, line, self.depth + 1, self.shell).list(true);
+        inner.map_err(|error| ParseError {
+            certain: false,
+            ..error
+        })?;
         Ok(())
     }
 

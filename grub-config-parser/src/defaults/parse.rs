@@ -3,11 +3,11 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::keywords::{ends_list, keyword};
+use super::keywords::{ends_list, keyword, never_fits};
 use super::lex::{ParseError, Tok};
 use super::nested::Here;
 use super::syntax::{Command, Redirects, Simple, Word};
-use super::{Token, TokenKind};
+use super::{Shell, Token, TokenKind};
 use crate::lines::Lines;
 
 /// How deep commands may nest. dash has no bound but its stack.
@@ -35,6 +35,9 @@ pub(super) struct Look {
 pub(super) struct Parser<'a> {
     pub(super) text: &'a [u8],
     pub(super) at: usize,
+    pub(super) shell: Shell,
+    /// How many lines have been joined.
+    pub(super) joined: usize,
     /// The line of the text's first byte.
     pub(super) first_line: usize,
     pub(super) lines: Lines<'a>,
@@ -62,9 +65,9 @@ pub(super) struct Units<'a> {
 }
 
 impl<'a> Units<'a> {
-    pub(super) fn new(text: &'a [u8], first_line: usize, depth: usize) -> Self {
+    pub(super) fn new(text: &'a [u8], first_line: usize, depth: usize, shell: Shell) -> Self {
         Self {
-            parser: Parser::new(text, first_line, depth),
+            parser: Parser::new(text, first_line, depth, shell),
             over: false,
         }
     }
@@ -90,18 +93,20 @@ impl Iterator for Units<'_> {
 }
 
 /// The tokens of a text, up to its end or the first error.
-pub(super) fn tokens(text: &[u8]) -> Vec<Token> {
-    let mut units = Units::new(text, 1, 0);
+pub(super) fn tokens(text: &[u8], shell: Shell) -> Vec<Token> {
+    let mut units = Units::new(text, 1, 0, shell);
     units.parser.tokens = Some(Vec::new());
     while let Some(Ok(_)) = units.next() {}
     units.parser.tokens.unwrap_or_default()
 }
 
 impl<'a> Parser<'a> {
-    pub(super) fn new(text: &'a [u8], first_line: usize, depth: usize) -> Self {
+    pub(super) fn new(text: &'a [u8], first_line: usize, depth: usize, shell: Shell) -> Self {
         Self {
             text,
             at: 0,
+            shell,
+            joined: 0,
             first_line,
             lines: Lines::new(text),
             token_start: 0,
@@ -165,6 +170,7 @@ impl<'a> Parser<'a> {
         Err(ParseError {
             line,
             message: message.into(),
+            certain: self.nested == 0 && never_fits(self.last),
         })
     }
 
@@ -311,7 +317,9 @@ impl<'a> Parser<'a> {
             self.push_back();
         }
         // The line of the pipeline is that of its first command.
-        self.token(next)?;
+        let tok = self.token(next)?;
+        // To bash a `!` alone is a command.
+        self.only_dash(negated && (tok == Tok::Newline || never_fits(tok)))?;
         self.push_back();
         let line = self.token_line();
         let first = self.command(next)?;
@@ -450,6 +458,7 @@ impl<'a> Parser<'a> {
                     }
                     let before = self.nodes;
                     let body = Arc::new(self.command(NEWLINES)?);
+                    self.only_dash(matches!(*body, Command::Simple(_)))?;
                     self.depth -= 1;
                     let nodes = self.nodes.saturating_sub(before);
                     return Ok(Command::Function { name, body, nodes });

@@ -4,8 +4,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::Kind;
 use super::syntax::Command;
+use super::{Kind, Shell};
 use crate::room::Room;
 use crate::trace::Runs;
 
@@ -99,6 +99,8 @@ impl Status {
 pub(super) enum Stop {
     /// The shell ends: an error, `exit`, or a failure under `set -e`.
     Abort { line: usize, message: &'static str },
+    /// bash does something here that is not followed: nothing is known any more.
+    Lost,
     /// `return`
     Return(Status),
     /// `break` out of this many loops.
@@ -112,6 +114,11 @@ pub(super) type Saved = Vec<(Vec<u8>, Option<Variable>)>;
 
 #[derive(Debug, Clone)]
 pub(super) struct State {
+    pub(super) shell: Shell,
+    /// bash has done something that is not followed, see [`Stop::Lost`].
+    pub(super) lost: bool,
+    /// What runs is a part of somebody's condition: a failure ends nothing.
+    pub(super) condition: bool,
     pub(super) variables: BTreeMap<Vec<u8>, Variable>,
     /// Something unknown has run that may have set or unset any variable that is not known since.
     pub(super) anything_set: bool,
@@ -143,8 +150,11 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(room: Room) -> Self {
+    pub(super) fn new(room: Room, shell: Shell) -> Self {
         Self {
+            shell,
+            lost: false,
+            condition: false,
             variables: BTreeMap::new(),
             anything_set: false,
             functions: BTreeMap::new(),
@@ -164,6 +174,10 @@ impl State {
             loops: 0,
             locals: Vec::new(),
         }
+    }
+
+    pub(super) fn is_bash(&self) -> bool {
+        self.shell == Shell::Bash
     }
 
     /// Counts memory that is kept.
@@ -213,6 +227,7 @@ impl State {
 
     /// Sets a variable; false if it is read-only.
     pub(super) fn set(&mut self, name: &[u8], mut value: Value, line: usize) -> bool {
+        self.lost |= self.is_bash() && super::names::is_of_bash(name);
         let location = (self.file_number, u32::try_from(line).unwrap_or(0));
         let new = if self.variables.contains_key(name) {
             0
@@ -269,6 +284,7 @@ impl State {
 
     /// Marks a variable as touched by something that is not followed.
     pub(super) fn taint(&mut self, name: &[u8], line: Option<usize>) {
+        self.lost |= self.is_bash() && super::names::is_of_bash(name);
         let location = line.map(|line| (self.file_number, u32::try_from(line).unwrap_or(0)));
         self.hold(if self.variables.contains_key(name) {
             0
@@ -285,6 +301,8 @@ impl State {
 
     /// Something has run that can have done anything to the variables.
     pub(super) fn taint_all(&mut self) {
+        // Attributes that only bash has would change what later assignments do.
+        self.lost |= self.is_bash();
         self.anything_set = true;
         for variable in self.variables.values_mut() {
             if !variable.readonly {

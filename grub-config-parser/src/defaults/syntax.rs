@@ -60,6 +60,8 @@ pub(super) struct Word {
     pub(super) parts: Vec<Part>,
     /// True if any quoting stands in it: such a word is never a keyword.
     pub(super) quoted: bool,
+    /// It begins with `NAME+=`, and the shell is one that appends.
+    pub(super) appends: bool,
 }
 
 impl Word {
@@ -90,6 +92,7 @@ impl Word {
             for byte in text {
                 match byte {
                     b'=' if !name.is_empty() => return Some(name),
+                    b'+' if self.appends => {}
                     b'0'..=b'9' if name.is_empty() => return None,
                     b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => name.push(*byte),
                     _ => return None,
@@ -97,6 +100,34 @@ impl Word {
             }
         }
         None
+    }
+
+    /// True if the word begins, unquoted, with a name and this text.
+    pub(super) fn names(&self, then: &[u8]) -> bool {
+        let Some(Part::Text {
+            text,
+            quoted: false,
+            ..
+        }) = self.parts.first()
+        else {
+            return false;
+        };
+        let name = text
+            .iter()
+            .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_')
+            .count();
+        let (name, rest) = text.split_at(name);
+        super::parse::is_name(name) && rest.starts_with(then)
+    }
+
+    /// True if bash may make several words of this one for its braces.
+    pub(super) fn braces(&self) -> bool {
+        let has = |wanted: u8| {
+            self.parts.iter().any(|part| {
+                matches!(part, Part::Text { text, quoted: false, .. } if text.contains(&wanted))
+            })
+        };
+        has(b'{') && has(b'}')
     }
 
     /// For `NAME=value`: the parts of the value.

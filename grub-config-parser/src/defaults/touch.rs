@@ -119,6 +119,16 @@ fn touch_simple(state: &mut State, simple: &Simple, seen: &mut BTreeSet<Vec<u8>>
         return;
     }
     let arguments = simple.words.get(1..).unwrap_or(&[]);
+    let differs = state.is_bash()
+        && (state.only_bash(&name, None)
+            || first.names(b"[")
+            || simple.words.iter().any(Word::braces)
+            || name == b"readonly"
+            || name == b"unset" && !state.functions.is_empty());
+    if differs {
+        state.taint_all();
+        return;
+    }
     match name.as_slice() {
         b"export" | b"readonly" | b"local" | b"unset" | b"read" | b"getopts" | b"alias" => {
             for word in arguments {
@@ -140,14 +150,19 @@ fn touch_simple(state: &mut State, simple: &Simple, seen: &mut BTreeSet<Vec<u8>>
             match words {
                 Some(words) => {
                     let text = words.join(&b' ');
-                    for unit in super::parse::Units::new(&text, simple.line, 1).flatten() {
-                        touch(state, &unit.command, seen, left);
+                    for unit in super::parse::Units::new(&text, simple.line, 1, state.shell) {
+                        match unit {
+                            Ok(unit) => touch(state, &unit.command, seen, left),
+                            Err(_) if state.is_bash() => state.taint_all(),
+                            Err(_) => {}
+                        }
                     }
                 }
                 None => state.taint_all(),
             }
         }
         b"." | b"eval" | b"command" => state.taint_all(),
+        b"set" if state.is_bash() => state.taint_all(),
         b"set" => {
             state.exit_on_error = None;
             state.unset_is_error = false;

@@ -60,6 +60,13 @@ impl Parts {
         self.done.len() + self.open.len()
     }
 
+    /// True within a `${...}` that stands between double quotes.
+    pub(super) fn in_double(&self) -> bool {
+        self.open
+            .iter()
+            .any(|(open, ..)| matches!(open, Open::Parameter { quoted: true, .. }))
+    }
+
     pub(super) fn push(&mut self, part: Part) {
         self.done.push(part);
     }

@@ -35,6 +35,14 @@ impl Family {
         }
     }
 
+    /// What `/bin/sh` leads to.
+    pub(super) fn shell(self) -> &'static str {
+        match self {
+            Self::Debian => "dash",
+            Self::El8 | Self::El8Efi | Self::El9 | Self::Fedora | Self::Suse => "bash",
+        }
+    }
+
     pub(super) fn has_entries(self) -> bool {
         matches!(self, Self::El8 | Self::El8Efi | Self::El9 | Self::Fedora)
     }

@@ -1,6 +1,7 @@
 //! What `grub-mkconfig` does on the made-up machine: read `/etc/default/grub` as the shell script that
 //! it is, look which kernels and which scripts there are, write the menu.
 
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use super::family::Family;
@@ -89,7 +90,9 @@ fn defaults(tree: &Tree) -> Result<Vec<String>, MkconfigError> {
         fi
         printf '%s\n' "$GRUB_DEFAULT" "$GRUB_TIMEOUT" "$GRUB_CMDLINE_LINUX" "$GRUB_CMDLINE_LINUX_DEFAULT"
     "#;
-    let output = Command::new("sh")
+    let output = Command::new(Family::of(tree).shell())
+        // bash follows POSIX where it is called so.
+        .arg0("sh")
         .arg("-c")
         .arg(script)
         .arg("grub-mkconfig")

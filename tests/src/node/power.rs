@@ -52,9 +52,9 @@ pub fn create(root: &std::path::Path, spec: &NodeSpec) -> Result<Boot, PowerErro
     }
     tree.dir("")?;
     tree.file(MARK, format!("firmware_acs=0x{:04x}\n", spec.firmware_acs))?;
-    tools::merge_usr(&tree)?;
+    tools::merge_usr(&tree, spec.family.shell())?;
     if let Some(tool) = &spec.tools {
-        tools::install(&tree, tool)?;
+        tools::install(&tree, tool, spec.family.shell())?;
     }
     sysfs::write(&tree, spec)?;
     procfs::write(&tree, spec)?;

@@ -17,21 +17,23 @@ pub const TOOLS: [&str; 5] = [
 ];
 
 /// Directories of a merged `/usr`; before anything is put into them.
-pub(super) fn merge_usr(tree: &Tree) -> Result<(), TreeError> {
+pub(super) fn merge_usr(tree: &Tree, shell: &str) -> Result<(), TreeError> {
     for name in ["bin", "sbin", "lib", "lib64"] {
         tree.dir(&format!("usr/{name}"))?;
         tree.link(name, &format!("usr/{name}"))?;
     }
-    Ok(())
+    tree.link("usr/bin/sh", shell)
 }
 
 /// Puts `tool`, a `sample-node` binary, and the shell of the machine that runs the tests into the tree.
-pub(super) fn install(tree: &Tree, tool: &Path) -> Result<(), TreeError> {
+///
+/// The shell has the name that the family's has; what it is stays the test machine's.
+pub(super) fn install(tree: &Tree, tool: &Path, shell: &str) -> Result<(), TreeError> {
     copy(tree, tool, "usr/lib/sample-node")?;
     for (dir, name) in ["usr/sbin", "usr/sbin", "usr/bin"].iter().zip(TOOLS) {
         tree.link(&format!("{dir}/{name}"), "../lib/sample-node")?;
     }
-    copy(tree, Path::new("/bin/sh"), "usr/bin/sh")?;
+    copy(tree, Path::new("/bin/sh"), &format!("usr/bin/{shell}"))?;
     for path in libraries()? {
         copy(tree, Path::new(&path), path.trim_start_matches('/'))?;
     }
