@@ -125,7 +125,10 @@ impl State {
         // Nothing of what it sets comes back.
         inner.made_up = true;
         inner.condition = tested;
-        let status = match inner.run(command, false) {
+        let ran = inner.run(command, false);
+        // Whether it fails is not known then, and with that whether anything comes after it.
+        self.lost |= self.is_bash() && (inner.lost || matches!(ran, Err(Stop::Lost)));
+        let status = match ran {
             Ok(status) | Err(Stop::Return(status)) => status,
             Err(
                 Stop::Abort {
