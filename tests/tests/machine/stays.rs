@@ -96,7 +96,7 @@ fn acs_is_cleared_again_without_a_person() -> Result<(), Error> {
 fn sleep_and_wake_up(machine: &mut Machine) -> Result<(), Error> {
     machine.ok("echo deep > /sys/power/mem_sleep
          alarm=/sys/class/rtc/rtc0/wakealarm
-         echo 0 > $alarm && echo +30 > $alarm && systemctl suspend")?;
+         echo 0 > $alarm && echo +60 > $alarm && systemctl suspend")?;
     let started = Instant::now();
     while machine
         .run("journalctl -b -k -o cat --no-pager | grep -qx 'PM: suspend exit'")?
