@@ -14,38 +14,20 @@ mod support;
 use std::process::Command;
 
 use gdr_tests::node::NodeSpec;
-use gdr_tests::node::config_space::{ACS_CONTROL, ACS_OFFSET};
+use gdr_tests::node::config_space::ACS_OFFSET;
 use serde_json::Value;
-use support::{Node, binary};
+use support::{Node, binary, config};
 
 const PORT: &str = "0000:17:00.0";
 const GPU: &str = "0000:18:00.0";
 
 fn node() -> Node {
-    Node::in_memory(&NodeSpec::default())
-}
-
-fn config(port: &str) -> String {
-    format!("sys/bus/pci/devices/{port}/config")
-}
-
-fn control(node: &Node, port: &str) -> u16 {
-    let config = node.read(&config(port));
-    u16::from_le_bytes([config[ACS_CONTROL], config[ACS_CONTROL + 1]])
+    Node::new(&NodeSpec::default())
 }
 
 fn port<'a>(output: &'a Value, bdf: &str) -> &'a Value {
     let ports = output["ports"].as_array().unwrap();
     ports.iter().find(|port| port["bdf"] == bdf).unwrap()
-}
-
-fn acs_checks(node: &Node, exit: i32) -> Vec<(String, String)> {
-    let verify = node.json(&["verify"], exit);
-    let checks = verify["checks"].as_array().unwrap().iter();
-    let acs = checks.filter(|check| check["id"] == "acs.redirect");
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    acs.map(|check| (text(&check["subject"]), text(&check["outcome"])))
-        .collect()
 }
 
 /// Every way in which a port's configuration space can fail to say what its ACS is.
@@ -108,7 +90,7 @@ fn a_port_that_cannot_be_read_is_unknown_everywhere() {
             let wanted = if through { Value::Null } else { false.into() };
             assert_eq!(path["redirected"], wanted, "{what}: {path}");
         }
-        let checks = acs_checks(&node, 3);
+        let checks = node.acs_checks(3);
         let of_port: Vec<&str> = checks
             .iter()
             .filter(|(subject, _)| subject == PORT)
@@ -173,7 +155,7 @@ fn a_write_that_does_not_stick_is_told_and_is_no_success() {
     );
     node.json(&["acs", "show", "--check"], 3);
     assert!(
-        acs_checks(&node, 3)
+        node.acs_checks(3)
             .iter()
             .all(|(_, outcome)| outcome == "failed")
     );
@@ -193,12 +175,12 @@ fn a_device_that_goes_away_before_the_write_stops_no_other() {
         .collect();
     assert_eq!(failed.len(), 1, "{failed:#?}");
     let bdf = failed[0]["bdf"].as_str().unwrap();
-    assert_eq!(control(&node, bdf), 0x1d);
+    assert_eq!(node.acs_control(bdf), 0x1d);
     let written = ports.iter().filter(|port| port["written"] == true).count();
     assert_eq!(written, 19);
     // The next run does what is left.
     assert_eq!(node.json(&["acs", "clear"], 0)["changed"], true);
-    assert_eq!(control(&node, bdf), 0x11);
+    assert_eq!(node.acs_control(bdf), 0x11);
 }
 
 #[test]

@@ -16,14 +16,14 @@ use std::os::unix::fs::PermissionsExt;
 
 use gdr_tests::node::config_space::ACS_CONTROL;
 use gdr_tests::node::{NodeSpec, Reboot};
-use support::Node;
+use support::{Node, config};
 
 const PORT: &str = "0000:17:00.0";
 const FILE: &str = "run/gdr-agent/metrics.prom";
 
 /// A node on which the policy is in force.
 fn node() -> Node {
-    let node = Node::in_memory(&NodeSpec {
+    let node = Node::new(&NodeSpec {
         // Nothing but ACS, so nothing has to be tried by a reboot.
         policy: Some(
             "version = 1\n[devices]\ngpu = [\"10de:*/0302\"]\nnic = [\"15b3:*/0207\"]\n\
@@ -35,15 +35,6 @@ fn node() -> Node {
     });
     node.json(&["apply"], 0);
     node
-}
-
-fn config(port: &str) -> String {
-    format!("sys/bus/pci/devices/{port}/config")
-}
-
-fn control(node: &Node) -> u16 {
-    let config = node.read(&config(PORT));
-    u16::from_le_bytes([config[ACS_CONTROL], config[ACS_CONTROL + 1]])
 }
 
 /// What the kernel does after a reset of what is below the port.
@@ -98,7 +89,7 @@ fn only_what_came_back_is_a_repair_and_the_count_outlives_reboots() {
             said.contains("had come back") && said.contains(PORT),
             "{said}"
         );
-        assert_eq!(control(&node), 0x11);
+        assert_eq!(node.acs_control(PORT), 0x11);
         assert_eq!(boot(&node, "reconcile"), "", "once is enough");
         let now = counters(&node);
         assert_eq!(now[PORT], round);
@@ -106,7 +97,7 @@ fn only_what_came_back_is_a_repair_and_the_count_outlives_reboots() {
     }
     // The kernel sets the bits at every boot; that they are cleared then is no repair.
     node.reboot(Reboot::default());
-    assert_eq!(control(&node), 0x11);
+    assert_eq!(node.acs_control(PORT), 0x11);
     assert_eq!(counters(&node)[PORT], 2);
 
     let metrics = node.json(&["metrics"], 0);
@@ -147,7 +138,7 @@ fn counts_that_cannot_be_read_stop_no_repair_and_are_not_lost() {
             said.contains("not counted") && said.contains("repairs.json"),
             "{said}"
         );
-        assert_eq!(control(&node), 0x11);
+        assert_eq!(node.acs_control(PORT), 0x11);
         assert_eq!(node.read(counts), damaged.as_bytes());
         assert_eq!(node.run(&["metrics"]).status.code(), Some(7));
     }

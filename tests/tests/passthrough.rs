@@ -12,7 +12,6 @@ mod support;
 
 use std::path::PathBuf;
 
-use gdr_tests::node::config_space::ACS_CONTROL;
 use gdr_tests::node::{NodeSpec, POLICY, Reboot};
 use support::Node;
 
@@ -21,10 +20,7 @@ const PORTS: [&str; 3] = ["0000:17:00.0", "0000:17:01.0", "0000:15:01.0"];
 const GPU: &str = "0000:18:00.0";
 
 fn controls(node: &Node) -> [u16; 3] {
-    PORTS.map(|port| {
-        let config = node.read(&format!("sys/bus/pci/devices/{port}/config"));
-        u16::from_le_bytes([config[ACS_CONTROL], config[ACS_CONTROL + 1]])
-    })
+    PORTS.map(|port| node.acs_control(port))
 }
 
 fn bind(node: &Node, driver: &str) {
@@ -52,7 +48,7 @@ fn boot_acs(node: &Node) -> String {
 
 #[test]
 fn the_ports_above_isolate_again_until_the_host_has_the_device_back() {
-    let node = Node::in_memory(&NodeSpec {
+    let node = Node::new(&NodeSpec {
         policy: Some(POLICY.replace("\"passthrough\"", "\"keep\"")),
         ..NodeSpec::default()
     });

@@ -22,8 +22,7 @@ use gdr_tests::node::config_space::ACS_CONTROL;
 use gdr_tests::node::layout::Function;
 use gdr_tests::node::model::{GPU, INTEL_ROOT_PORT, Model, NIC, NVME, Port};
 use gdr_tests::node::{NodeSpec, POLICY};
-use serde_json::Value;
-use support::Node;
+use support::{Node, config};
 
 /// The upstream port of the switch in a ConnectX-8.
 const CX_UP: Model = Model {
@@ -134,7 +133,7 @@ impl Tree {
     }
 
     fn node(self) -> Node {
-        Node::in_memory(&NodeSpec {
+        Node::new(&NodeSpec {
             functions: Some(self.functions),
             policy: Some(POLICY.replace("scope", "method = \"config-space\"\nscope")),
             ..NodeSpec::default()
@@ -223,17 +222,6 @@ fn findings(node: &Node) -> Vec<String> {
     let findings = said["findings"].as_array().unwrap().iter();
     findings
         .map(|finding| finding["id"].as_str().unwrap().to_owned())
-        .collect()
-}
-
-/// How `verify` judges the ports that are left alone.
-fn judged(node: &Node, exit: i32) -> BTreeMap<String, String> {
-    let verify = node.json(&["verify"], exit);
-    let checks = verify["checks"].as_array().unwrap().iter();
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    checks
-        .filter(|check| check["id"] == "acs.redirect")
-        .map(|check| (text(&check["subject"]), text(&check["outcome"])))
         .collect()
 }
 
@@ -348,7 +336,7 @@ fn guests_keep_their_acs() {
     assert_eq!(findings(&node), ["acs.virtualised"]);
 
     // What is not judged is unknown, and what translated requests pass is met.
-    let before = judged(&node, 3);
+    let before: BTreeMap<_, _> = node.acs_checks(3).into_iter().collect();
     for bdf in theirs.keys() {
         assert_eq!(
             before.get(bdf).map(String::as_str),
@@ -356,13 +344,13 @@ fn guests_keep_their_acs() {
             "{bdf}"
         );
     }
-    let path = "sys/bus/pci/devices/0000:02:00.0/config";
+    let path = &config("0000:02:00.0");
     let mut config = node.read(path);
     config[ACS_CONTROL] |= 0x40;
     node.write(path, &config);
     let mut wanted = before;
     wanted.insert("0000:02:00.0".to_owned(), "met".to_owned());
-    assert_eq!(judged(&node, 3), wanted);
+    assert_eq!(BTreeMap::from_iter(node.acs_checks(3)), wanted);
 }
 
 #[test]
@@ -398,7 +386,7 @@ fn data_direct_and_grace_are_left_to_it() {
         assert_eq!(ctl, new, "{bdf}: {action}");
     }
     assert_eq!(findings(&node), ["acs.data-direct", "acs.nvidia-cpu"]);
-    let judged = judged(&node, 3);
+    let judged: BTreeMap<_, _> = node.acs_checks(3).into_iter().collect();
     assert!(
         !judged.is_empty() && judged.values().all(|o| o == "unknown"),
         "{judged:?}"

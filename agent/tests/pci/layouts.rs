@@ -2,28 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::layout::{Acs, GPU, Kind, Machine, NIC};
-use gdr_agent::pci::clear::{AcsPlan, Action, Conditions, Lockdown, Request, Scope, plan};
+use crate::support::layout::{Acs, Kind, METAL, Machine, selectors};
+use gdr_agent::pci::clear::{AcsPlan, Action, Request, Scope, plan};
 use gdr_agent::pci::select::Selectors;
 use gdr_agent::pci::topology::Topology;
 use gdr_agent::pci::tree::Tree;
 use gdr_agent::pci::{Bdf, RawFunction};
 use proptest::prelude::*;
 
-const METAL: Conditions = Conditions {
-    in_vm: Some(false),
-    lockdown: Lockdown::None,
-    iommu: Some(true),
-    live: true,
-};
 const ALL_BITS: u16 = 0x2c;
-
-fn selectors() -> Selectors<'static> {
-    Selectors {
-        gpu: &|vendor, device, _| (vendor, device) == GPU,
-        nic: &|vendor, device, _| (vendor, device) == NIC,
-    }
-}
 
 fn see(functions: &[RawFunction], scope: Scope) -> (Topology, AcsPlan) {
     let tree = Tree::build(functions);

@@ -4,29 +4,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::support::layout::{GPU, NIC, OTHER};
+use crate::support::layout::{GPU, METAL, NIC, OTHER, selectors};
 use crate::support::{Space, port, raw, sysfs};
 use gdr_agent::facts::pci::{Depth, functions};
-use gdr_agent::pci::clear::{Conditions, Lockdown, Request, Scope, plan};
-use gdr_agent::pci::select::Selectors;
+use gdr_agent::pci::clear::{Request, Scope, plan};
 use gdr_agent::pci::topology::Topology;
 use gdr_agent::pci::tree::Tree;
 use gdr_agent::pci::{Bdf, RawFunction};
 use gdr_agent::sys::Root;
-
-const METAL: Conditions = Conditions {
-    in_vm: Some(false),
-    lockdown: Lockdown::None,
-    iommu: Some(true),
-    live: true,
-};
-
-fn selectors() -> Selectors<'static> {
-    Selectors {
-        gpu: &|vendor, device, _| (vendor, device) == GPU,
-        nic: &|vendor, device, _| (vendor, device) == NIC,
-    }
-}
 
 /// Address, path below `/sys` and configuration space of each function.
 fn server(total: usize) -> Vec<(Bdf, String, Vec<u8>)> {

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::support::layout::{GPU, Machine, NIC};
+use crate::support::layout::{METAL, Machine, selectors};
 use crate::support::{Space, have, port, sysfs};
 use gdr_agent::facts::pci::{Depth, functions};
-use gdr_agent::pci::clear::{AcsPlan, Conditions, Lockdown, Request, Scope, plan};
+use gdr_agent::pci::clear::{AcsPlan, Request, Scope, plan};
 use gdr_agent::pci::select::Selectors;
 use gdr_agent::pci::topology::Topology;
 use gdr_agent::pci::tree::Tree;
@@ -15,20 +15,6 @@ use gdr_agent::pci::{Bdf, RawFunction};
 use gdr_agent::sys::Root;
 use gdr_agent::sys::pci_config::{ConfigError, ConfigFile};
 use proptest::prelude::*;
-
-const METAL: Conditions = Conditions {
-    in_vm: Some(false),
-    lockdown: Lockdown::None,
-    iommu: Some(true),
-    live: true,
-};
-
-fn selectors() -> Selectors<'static> {
-    Selectors {
-        gpu: &|vendor, device, _| (vendor, device) == GPU,
-        nic: &|vendor, device, _| (vendor, device) == NIC,
-    }
-}
 
 fn decide(functions: &[RawFunction], scope: Scope) -> (Topology, AcsPlan) {
     let tree = Tree::build(functions);

@@ -37,7 +37,7 @@ pub fn compare(name: &str, machine: &Machine, place: Where) {
         policy: Some(POLICY.into()),
         ..NodeSpec::default()
     };
-    let node = Node::in_memory(&spec);
+    let node = Node::new(&spec);
     topology(name, machine, &node.json(&["topology"], 0), Some(true));
     let plan = node.json(&["plan"], 3);
     let before = controls(&node, machine);

@@ -6,7 +6,7 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::process::Command;
 
-    use crate::support::{Node, scratch};
+    use crate::support::Node;
 
     /// Unpacks an archive and returns the directory in it that holds `sys`.
     fn unpack(archive: &Path, to: &Path) -> PathBuf {
@@ -74,7 +74,7 @@ mod tests {
         archives.sort();
         let (mut all, mut links, mut wide) = (0, 0, 0);
         for archive in &archives {
-            let dir = scratch();
+            let dir = tempfile::tempdir().unwrap();
             let root = unpack(archive, dir.path());
             let file = dir.path().join("policy.toml");
             std::fs::write(&file, policy(&root)).unwrap();

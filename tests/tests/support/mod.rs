@@ -3,6 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     clippy::disallowed_methods,
     reason = "it is part of tests"
 )]
@@ -12,6 +13,7 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use gdr_tests::node::config_space::ACS_CONTROL;
 use gdr_tests::node::{self, NodeSpec, Reboot};
 
 /// The binary under test: `GDR_AGENT_BIN`, or the one that lies beside the test program.
@@ -30,13 +32,9 @@ pub fn binary() -> PathBuf {
     path
 }
 
-/// A directory for thousands of small files: in memory, where there is such a place.
-pub fn scratch() -> tempfile::TempDir {
-    let memory = Path::new("/dev/shm");
-    match memory.is_dir() {
-        true => tempfile::tempdir_in(memory).unwrap(),
-        false => tempfile::tempdir().unwrap(),
-    }
+/// Where the configuration space of a function is.
+pub fn config(bdf: &str) -> String {
+    format!("sys/bus/pci/devices/{bdf}/config")
 }
 
 /// A made-up node in a temporary directory.
@@ -48,16 +46,6 @@ pub struct Node {
 impl Node {
     pub fn new(spec: &NodeSpec) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        node::create(dir.path(), spec).unwrap();
-        Self {
-            path: dir.path().to_path_buf(),
-            _dir: Some(dir),
-        }
-    }
-
-    /// The same, in memory where there is such a place: for tests that make many.
-    pub fn in_memory(spec: &NodeSpec) -> Self {
-        let dir = scratch();
         node::create(dir.path(), spec).unwrap();
         Self {
             path: dir.path().to_path_buf(),
@@ -84,6 +72,22 @@ impl Node {
 
     pub fn write(&self, path: &str, bytes: &[u8]) {
         std::fs::write(self.path().join(path), bytes).unwrap();
+    }
+
+    /// The ACS control word of a port.
+    pub fn acs_control(&self, bdf: &str) -> u16 {
+        let config = self.read(&config(bdf));
+        u16::from_le_bytes([config[ACS_CONTROL], config[ACS_CONTROL + 1]])
+    }
+
+    /// What `verify` says of the ports' ACS: subject and outcome, in its order.
+    pub fn acs_checks(&self, exit: i32) -> Vec<(String, String)> {
+        let verify = self.json(&["verify"], exit);
+        let checks = verify["checks"].as_array().unwrap().iter();
+        let acs = checks.filter(|check| check["id"] == "acs.redirect");
+        let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+        acs.map(|check| (text(&check["subject"]), text(&check["outcome"])))
+            .collect()
     }
 
     pub fn cmdline(&self) -> String {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gdr_agent::pci::clear::{Conditions, Lockdown};
+use gdr_agent::pci::select::Selectors;
 use gdr_agent::pci::{Bdf, RawFunction};
 
 use super::{Space, port, raw};
@@ -9,6 +11,22 @@ use super::{Space, port, raw};
 pub const GPU: (u16, u16) = (0x10de, 0x2330);
 pub const NIC: (u16, u16) = (0x15b3, 0x1021);
 pub const OTHER: (u16, u16) = (0x144d, 0xa80a);
+/// A machine that is no guest, with an IOMMU, on which registers may be written.
+pub const METAL: Conditions = Conditions {
+    in_vm: Some(false),
+    lockdown: Lockdown::None,
+    iommu: Some(true),
+    live: true,
+};
+
+/// Selects [`GPU`] and [`NIC`].
+pub fn selectors() -> Selectors<'static> {
+    Selectors {
+        gpu: &|vendor, device, _| (vendor, device) == GPU,
+        nic: &|vendor, device, _| (vendor, device) == NIC,
+    }
+}
+
 const GPU_AUDIO: (u16, u16) = (0x10de, 0x22ba);
 
 /// What a function is, by construction.

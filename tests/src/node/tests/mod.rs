@@ -11,12 +11,7 @@ use super::{NodeSpec, Tree, create};
 
 /// A node in a directory that goes away with the value.
 fn node(spec: &NodeSpec) -> (tempfile::TempDir, Tree) {
-    // thousands of small files: better in memory, where there is such a place
-    let memory = Path::new("/dev/shm");
-    let dir = match memory.is_dir() {
-        true => tempfile::tempdir_in(memory).unwrap(),
-        false => tempfile::tempdir().unwrap(),
-    };
+    let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("root");
     create(&root, spec).unwrap();
     (dir, Tree::new(&root))
