@@ -122,7 +122,7 @@ pub fn functions(root: &Root, depth: &Depth<'_>) -> Result<Vec<RawFunction>, Sys
 /// What the root says about writing ACS: virtual machine or not, and lockdown.
 #[must_use]
 pub fn conditions(root: &Root) -> Conditions {
-    let lockdown = super::security::security(root).lockdown;
+    let lockdown = super::security::lockdown(root);
     Conditions {
         in_vm: super::security::virtualisation(root)
             .get()

@@ -17,14 +17,18 @@ pub struct Security {
 }
 
 pub(super) fn security(root: &Root) -> Security {
-    let lockdown = text(root, "/sys/kernel/security/lockdown").and_then(|t| {
-        let (_, rest) = t.split_once('[')?;
-        Some(rest.split_once(']')?.0.to_owned())
-    });
     Security {
         secure_boot: secure_boot(root),
-        lockdown,
+        lockdown: lockdown(root),
     }
+}
+
+/// The mode of lockdown alone: the other half is a call into the firmware.
+pub(super) fn lockdown(root: &Root) -> Fact<String> {
+    text(root, "/sys/kernel/security/lockdown").and_then(|t| {
+        let (_, rest) = t.split_once('[')?;
+        Some(rest.split_once(']')?.0.to_owned())
+    })
 }
 
 fn secure_boot(root: &Root) -> Fact<bool> {

@@ -8,12 +8,15 @@ use crate::policy::every_port;
 /// Root ports besides the three that have a device.
 const MORE: u32 = 61;
 
-/// The documented loop (every PCI function, those without ACS skipped, written and read back).
+/// The loop of NCCL's user guide (Troubleshooting, PCI Access Control Services), program by program: every function
+/// is asked for the register, those that have it are named in the log, written, and read back. Only the redirect
+/// bits are written here.
 const LOOP: &str = r#"
 for bdf in $(lspci -d "*:*:*" | awk '{print $1}'); do
   setpci -v -s $bdf ECAP_ACS+0x6.w > /dev/null 2>&1 || continue
-  setpci -v -s $bdf ECAP_ACS+0x6.w=0000:002c > /dev/null
-  [ $(( 0x$(setpci -s $bdf ECAP_ACS+0x6.w) & 0x2c )) = 0 ] || exit 1
+  logger "ACS off: $(lspci -s $bdf)"
+  setpci -v -s $bdf ECAP_ACS+0x6.w=0000:002c > /dev/null || exit 1
+  [ $(( 0x$(setpci -v -s $bdf ECAP_ACS+0x6.w | awk '{print $NF}') & 0x2c )) = 0 ] || exit 1
 done
 "#;
 
@@ -41,10 +44,8 @@ struct Cost {
     processor: u64,
 }
 
-/// The promise is a hundredth, and `scripts/bench` holds it to that. In an emulated machine a system call
-/// costs as much as thousands of instructions, and starting a program less in comparison, which favours the
-/// loop: 70 times was seen there on an idle host. Below this it is a fault of the agent.
-const AT_LEAST: u64 = 40;
+/// The promise: a hundredth.
+const AT_LEAST: u64 = 100;
 
 fn cost(machine: &mut Machine, command: &str) -> Result<Cost, Error> {
     let timed = format!(
@@ -96,7 +97,7 @@ fn clearing_acs_takes_a_fraction_of_the_documented_loop() -> Result<(), Error> {
     // is what it takes, as many as it needs to be seen, up to a point.
     let mut ours = Vec::new();
     let mut ratio = 0;
-    while ours.len() < 8 || ratio <= 100 && ours.len() < 30 {
+    while ours.len() < 8 || ratio <= AT_LEAST + 10 && ours.len() < 30 {
         machine.ok(RESET)?;
         assert_eq!(machine.ok(REDIRECTING)?, ports.to_string());
         ours.push(cost(&mut machine, "gdr-agent boot acs")?);
