@@ -1,4 +1,5 @@
 //! gdr-tests
 
+pub mod kmod;
 pub mod machine;
 pub mod node;

@@ -17,47 +17,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use gdr_tests::kmod::{Built, Headers};
 use serde_json::Value;
 use support::Node;
-
-/// A kernel whose headers are installed: release and build directory.
-struct Headers {
-    release: String,
-    build: PathBuf,
-}
 
 /// Says loudly that nothing was tested, or fails where something has to be.
 fn skip(why: &str) {
     assert!(std::env::var_os("CI").is_none(), "{why}");
     println!("SKIPPED: {why}");
-}
-
-fn headers() -> Option<&'static Headers> {
-    static HEADERS: OnceLock<Option<Headers>> = OnceLock::new();
-    let found = HEADERS.get_or_init(|| {
-        let mut all: Vec<Headers> = std::fs::read_dir("/lib/modules")
-            .ok()?
-            .flatten()
-            .map(|entry| Headers {
-                release: entry.file_name().to_string_lossy().into_owned(),
-                build: entry.path().join("build"),
-            })
-            .filter(|headers| headers.build.join("Module.symvers").exists())
-            .collect();
-        all.sort_by(|a, b| a.release.cmp(&b.release));
-        all.pop()
-    });
-    if found.is_none() {
-        skip("no kernel headers here: apt-get install linux-headers-amd64");
-    }
-    let kmod = ["modprobe", "depmod", "modinfo"]
-        .iter()
-        .all(|program| Command::new(program).arg("--version").output().is_ok());
-    if !kmod {
-        skip("no kmod here: apt-get install kmod");
-        return None;
-    }
-    found.as_ref()
 }
 
 fn run(program: &str, args: &[&str]) -> Output {
@@ -78,72 +45,20 @@ fn ok(program: &str, args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Everything that tests/kmod makes, built once: the path of a file by the name of its build.
-struct Built {
-    dir: tempfile::TempDir,
-}
-
-impl Built {
-    fn new(headers: &Headers) -> Self {
-        let built = Self {
-            dir: tempfile::tempdir().unwrap(),
-        };
-        built.make(headers, "core", "core", &[]);
-        built.make(headers, "core", "core-no-peers", &["PEERS=no"]);
-        built.make(headers, "core", "core-other", &["INTERFACE=other"]);
-        let against = |core: &str| {
-            let symvers = built.dir.path().join(core).join("Module.symvers");
-            format!("KBUILD_EXTRA_SYMBOLS={}", symvers.display())
-        };
-        built.make(headers, "peermem", "good", &[&against("core")]);
-        built.make(headers, "peermem", "stub", &["VARIANT=stub"]);
-        built.make(
-            headers,
-            "peermem",
-            "magic",
-            &["VARIANT=magic", &against("core")],
-        );
-        built.make(
-            headers,
-            "peermem",
-            "other",
-            &["INTERFACE=other", &against("core-other")],
-        );
-        built.make(
-            headers,
-            "peermem",
-            "legacy",
-            &["VARIANT=legacy", &against("core")],
-        );
-        built
-    }
-
-    fn make(&self, headers: &Headers, source: &str, name: &str, variables: &[&str]) {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("kmod")
-            .join(source);
-        let to = self.dir.path().join(name);
-        std::fs::create_dir_all(&to).unwrap();
-        for entry in std::fs::read_dir(source).unwrap() {
-            let from = entry.unwrap().path();
-            std::fs::copy(&from, to.join(from.file_name().unwrap())).unwrap();
-        }
-        let m = format!("M={}", to.display());
-        let mut args = vec!["-C", headers.build.to_str().unwrap(), &m, "modules"];
-        args.extend(variables);
-        ok("make", &args);
-    }
-
-    fn read(&self, path: &str) -> Vec<u8> {
-        let path = self.dir.path().join(path);
-        std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-    }
-}
-
 fn built() -> Option<(&'static Headers, &'static Built)> {
+    static HEADERS: OnceLock<Option<Headers>> = OnceLock::new();
     static BUILT: OnceLock<Built> = OnceLock::new();
-    let headers = headers()?;
-    Some((headers, BUILT.get_or_init(|| Built::new(headers))))
+    let Some(headers) = HEADERS.get_or_init(Headers::newest) else {
+        skip("no kernel headers or no kmod here: apt-get install linux-headers-amd64 kmod");
+        return None;
+    };
+    let built = BUILT.get_or_init(|| Built::new(headers).unwrap_or_else(|e| panic!("{e}")));
+    Some((headers, built))
+}
+
+fn read(built: &Built, file: &str) -> Vec<u8> {
+    let path = built.path(file);
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
 /// A root with one kernel and these modules, by their paths below its directory; depmod has been there.
@@ -190,8 +105,8 @@ fn each_build_is_called_by_its_name() {
     let Some((headers, built)) = built() else {
         return;
     };
-    let core = built.read("core/ib_core.ko");
-    let bare = built.read("core-no-peers/ib_core.ko");
+    let core = read(built, "core/ib_core.ko");
+    let bare = read(built, "core-no-peers/ib_core.ko");
     for (core, module, expected) in [
         (&core, "good/nvidia-peermem.ko", None),
         (&core, "stub/nvidia-peermem.ko", Some("peermem.stub")),
@@ -210,7 +125,7 @@ fn each_build_is_called_by_its_name() {
     ] {
         let (_dir, node) = node(
             &headers.release,
-            &[(CORE, core), (PEERMEM, &built.read(module))],
+            &[(CORE, core), (PEERMEM, &read(built, module))],
         );
         let gdr = gdr(&node);
         let path = if expected.is_none() {
@@ -240,9 +155,9 @@ fn what_is_read_is_what_modinfo_and_modprobe_read() {
     let Some((headers, built)) = built() else {
         return;
     };
-    let core = built.read("core/ib_core.ko");
+    let core = read(built, "core/ib_core.ko");
     for name in ["good", "stub", "other"] {
-        let module = built.read(&format!("{name}/nvidia-peermem.ko"));
+        let module = read(built, &format!("{name}/nvidia-peermem.ko"));
         let (dir, node) = node(&headers.release, &[(CORE, &core), (PEERMEM, &module)]);
         let file = dir
             .path()
@@ -270,7 +185,7 @@ fn what_is_read_is_what_modinfo_and_modprobe_read() {
         assert_eq!(ours["differs"], serde_json::json!([]));
 
         // The core's own version of the interface, as its build wrote it down.
-        let symvers = String::from_utf8(built.read("core/Module.symvers")).unwrap();
+        let symvers = String::from_utf8(read(built, "core/Module.symvers")).unwrap();
         let line = symvers
             .lines()
             .find(|l| l.contains("\tib_register_peer_memory_client\t"))
@@ -302,8 +217,8 @@ fn modprobe_takes_the_same_file() {
     let Some((headers, built)) = built() else {
         return;
     };
-    let core = built.read("core/ib_core.ko");
-    let good = built.read("good/nvidia-peermem.ko");
+    let core = read(built, "core/ib_core.ko");
+    let good = read(built, "good/nvidia-peermem.ko");
     let debian = "install nvidia-peermem modprobe ib_core ; modprobe -i nvidia-current-peermem $CMDLINE_OPTS\n";
     let alias = "alias nvidia-peermem nvidia-renamed\n";
     for (files, config, inserted) in [
@@ -410,13 +325,13 @@ fn a_signature_by_the_kernels_own_tool() {
             &at("cert"),
         ],
     );
-    std::fs::write(at("m.ko"), built.read("good/nvidia-peermem.ko")).unwrap();
+    std::fs::write(at("m.ko"), read(built, "good/nvidia-peermem.ko")).unwrap();
     ok(
         tool.to_str().unwrap(),
         &["sha512", &at("key"), &at("cert"), &at("m.ko")],
     );
     let signed = std::fs::read(at("m.ko")).unwrap();
-    let core = built.read("core/ib_core.ko");
+    let core = read(built, "core/ib_core.ko");
     let (_root, node) = node(&headers.release, &[(CORE, &core), (PEERMEM, &signed)]);
     let signature = target(&node)["peermem"]["value"]["signature"].clone();
     let field = |field: &str| ok("modinfo", &["-F", field, &at("m.ko")]).trim().to_owned();
@@ -437,7 +352,7 @@ fn a_signature_by_the_kernels_own_tool() {
     let unsigned = target(
         &self::node(
             &headers.release,
-            &[(PEERMEM, &built.read("good/nvidia-peermem.ko"))],
+            &[(PEERMEM, &read(built, "good/nvidia-peermem.ko"))],
         )
         .1,
     );
@@ -484,7 +399,7 @@ fn nvidias_own_module_is_a_stub_on_debian() {
     );
     let module = std::fs::read(src.join("nvidia-peermem.ko")).unwrap();
     // Even where the RDMA core has the interface by now: it was not there when the module was built.
-    let core = built.read("core/ib_core.ko");
+    let core = read(built, "core/ib_core.ko");
     let (_root, node) = node(&headers.release, &[(CORE, &core), (PEERMEM, &module)]);
     let gdr = gdr(&node);
     assert_eq!(gdr["missing"]["id"], "peermem.stub", "{gdr:#}");

@@ -5,7 +5,7 @@ use super::step::{Action, Phase, Step};
 use super::{Input, Plan, unified};
 use crate::facts::gdr::PEERMEM;
 use crate::kmod::{Refused, fold};
-use crate::pci::generation::NVIDIA;
+use crate::pci::select::selects;
 
 /// The module that registers the same client as nvidia-peermem, from before the driver had its own.
 const LEGACY: &str = "nv_peer_mem";
@@ -104,7 +104,11 @@ fn make_way(input: &Input, plan: &mut Plan) -> bool {
 fn load_now(input: &Input, plan: &mut Plan) {
     let facts = input.facts;
     // Without GPU, driver and RDMA core there is nothing that it could register with.
-    let gpu = input.functions.iter().any(|f| f.vendor == Some(NVIDIA));
+    let gpu = |vendor, device, class| {
+        let all = &input.policy.devices.gpu;
+        all.iter().any(|s| s.matches(vendor, device, class))
+    };
+    let gpu = input.functions.iter().any(|f| selects(&gpu, f));
     let ready = gpu && loaded(input, "nvidia") && loaded(input, "ib_core");
     if !here(input) || loaded(input, PEERMEM) || !ready {
         return;

@@ -13,6 +13,7 @@ mod fails;
 mod good;
 mod grubs;
 mod lockdown;
+mod modules;
 mod one_shot;
 mod policy;
 mod power_cut;

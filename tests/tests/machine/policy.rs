@@ -56,6 +56,14 @@ pub(crate) fn paths_now() -> String {
     policy("[]", r#"["acs"]"#).replace(r#"iommu = "passthrough""#, r#"iommu = "keep""#)
 }
 
+/// GPU memory through nvidia-peermem, and nothing else.
+pub(crate) fn peermem() -> String {
+    policy("[]", r#"["gdr-path"]"#)
+        .replace("load = false", "load = true\n\n[gdr]\npath = \"peermem\"")
+        .replace(r#"scope = "paths""#, r#"scope = "keep""#)
+        .replace(r#"iommu = "passthrough""#, r#"iommu = "keep""#)
+}
+
 #[test]
 fn the_policies_are_valid() {
     let all = [
@@ -65,6 +73,7 @@ fn the_policies_are_valid() {
         policy(DIES, CAN_BE_MET),
         every_port(),
         paths_now(),
+        peermem(),
     ];
     for text in all {
         let source = gdr_policy::Source {
