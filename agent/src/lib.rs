@@ -2,10 +2,12 @@
 
 pub mod acs;
 pub mod apply;
+pub mod bandwidth;
 pub mod checks;
 pub mod cli;
 pub mod effective;
 pub mod facts;
+pub mod finding;
 pub mod journal;
 pub mod kmod;
 pub mod machine;
