@@ -171,9 +171,10 @@ pub(super) fn no_result(output: &[u8]) -> Failure {
         Some(last) if last.trim().parse::<f64>().is_ok() => {
             "a bare number, from `--output=bandwidth`: it has no unit".to_owned()
         }
-        Some(_) => {
-            "the output has no row of results and none of perftest's error messages".to_owned()
-        }
+        Some(last) => format!(
+            "the output has no row of results and none of perftest's error messages; it ends with `{}`",
+            shown(&last)
+        ),
     };
     Failure {
         kind: Kind::NoResult,

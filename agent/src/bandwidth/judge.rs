@@ -64,14 +64,14 @@ pub fn judge(runs: &[Run], min_gbps: Option<f64>, ceiling: Option<(f64, &str)>) 
         }
     }
     let compared = min_gbps.is_some() || ceiling.is_some() || !ratios.is_empty();
-    if !measured {
+    if !measured && findings.is_empty() {
         findings.push(Finding::unknown(
             "bandwidth.not-gpu",
             "GPU memory",
             vec!["no result with a buffer in GPU memory".to_owned()],
             "measure with `--use_cuda=N`, and give perftest's whole output: what it says before the table tells where the buffer lay",
         ));
-    } else if !compared {
+    } else if measured && !compared {
         findings.push(Finding::unknown(
             "bandwidth.no-reference",
             "GPU memory",

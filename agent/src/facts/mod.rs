@@ -10,6 +10,7 @@ mod modules;
 mod mounts;
 mod os;
 pub mod pci;
+mod rdma_devices;
 mod security;
 mod shell;
 
@@ -27,6 +28,7 @@ pub use loader::{Loader, grub_dir};
 pub use modules::{Modules, refcounts};
 pub use mounts::Mount;
 pub use os::{Arch, Os};
+pub use rdma_devices::{RdmaDevice, RdmaPort, rdma_devices};
 pub use security::Security;
 pub use shell::Sh;
 
