@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Memory;
-use super::line::{clean, shown};
 use crate::finding::Finding;
+use crate::plain::{clean, shown};
 
 /// One line of perftest's that says that it failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]

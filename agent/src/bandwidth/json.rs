@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::line::shown;
 use super::table::{GBPS_PER_MIB, measured};
 use super::{About, Memory, Row, Run};
+use crate::plain::shown;
 
 const ROWS: usize = 10_000;
 

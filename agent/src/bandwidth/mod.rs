@@ -8,7 +8,6 @@ mod command;
 mod failure;
 mod json;
 mod judge;
-mod line;
 mod table;
 mod text;
 

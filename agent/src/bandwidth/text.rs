@@ -1,9 +1,9 @@
 //! The text that perftest prints, of one side or of both at once.
 
 use super::failure::{self, Failure};
-use super::line::{clean, shown};
 use super::table::{Table, is_head};
 use super::{About, Memory, Row, Run};
+use crate::plain::{clean, shown};
 
 /// Rows and failures that are kept of one output.
 const ROWS: usize = 10_000;

@@ -3,6 +3,7 @@
 mod boot;
 mod fact;
 pub mod gdr;
+mod gpus;
 mod iommu;
 mod kernel;
 mod loader;
@@ -22,6 +23,7 @@ use crate::sys::Root;
 pub use boot::{Boot, BootFiles, ENTRIES, EntryOrder, KERNEL_CMDLINE, menu_of, whole_menu};
 pub use fact::Fact;
 pub use gdr::Gdr;
+pub use gpus::{SMI_LIMIT, gpus};
 pub use iommu::Iommu;
 pub use kernel::{InstalledKernel, RunningKernel, version};
 pub use loader::{Loader, grub_dir};

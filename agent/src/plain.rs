@@ -1,12 +1,12 @@
-//! One line of a terminal's output, without what terminals are told in it.
+//! One line of a program's output, without what terminals are told in it.
 
 use crate::nccl_log::harmless;
 
-/// Longer lines are none of perftest's; they are cut, so that one costs no more than its length.
+/// Longer lines are of no interest here; they are cut, so that one costs no more than its length.
 const LONGEST: usize = 4096;
 
 /// The line as text: no colours, no carriage return.
-pub(super) fn clean(line: &[u8]) -> String {
+pub(crate) fn clean(line: &[u8]) -> String {
     let line = line.get(..LONGEST).unwrap_or(line);
     let text = String::from_utf8_lossy(line);
     if !text.contains('\u{1b}') {
@@ -30,7 +30,7 @@ pub(super) fn clean(line: &[u8]) -> String {
 }
 
 /// As it may be shown to a person: short, and unable to command the terminal.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let text = harmless(text.as_bytes());
     match text.char_indices().nth(200) {
         Some((at, _)) => format!("{}...", text.get(..at).unwrap_or_default()),
