@@ -12,6 +12,7 @@ pub mod gpu;
 pub mod journal;
 pub mod kmod;
 pub mod machine;
+pub mod nccl_env;
 pub mod nccl_log;
 pub mod pci;
 mod plain;

@@ -60,7 +60,7 @@ pub(super) fn measure(
             tcp_port: args.port + at,
             peer: None,
         };
-        runs.push(one(context, args, policy, &pair, &wanted, build, name)?);
+        runs.push(one(context, args, policy, &pair, &wanted, build, &name)?);
     }
     Ok((runs, pair.link))
 }
@@ -100,7 +100,7 @@ fn one(
     pair: &Pair,
     wanted: &Wanted<'_>,
     build: Build,
-    name: String,
+    name: &str,
 ) -> Result<Run, CliError> {
     let limit = match args.limit {
         Some(seconds) => Duration::from_secs(seconds),
@@ -108,7 +108,7 @@ fn one(
     };
     let own = match wanted.argv(build) {
         Ok(argv) => argv,
-        Err(failure) => return Ok(failed(&name, failure)),
+        Err(failure) => return Ok(failed(name, failure)),
     };
     let from_policy = policy.verify.bandwidth.as_ref().map(|b| b.peer.as_str());
     let peer = args.peer.as_deref().or(from_policy).unwrap_or("loopback");
@@ -128,7 +128,7 @@ fn one(
         };
         match (waits.argv(build), asks.argv(build)) {
             (Ok(waits), Ok(asks)) => both(context, &waits, &asks, limit)?,
-            (Err(failure), _) | (_, Err(failure)) => return Ok(failed(&name, failure)),
+            (Err(failure), _) | (_, Err(failure)) => return Ok(failed(name, failure)),
         }
     } else {
         if peer.starts_with('-') || peer.is_empty() {
@@ -141,10 +141,10 @@ fn one(
         };
         match asks.argv(build) {
             Ok(asks) => retried(context, &asks, limit, None)?,
-            Err(failure) => return Ok(failed(&name, failure)),
+            Err(failure) => return Ok(failed(name, failure)),
         }
     };
-    Ok(run(&name, &ended, limit, wanted.buffer))
+    Ok(run(name, &ended, limit, wanted.buffer))
 }
 
 fn start(context: &Context, argv: &[String]) -> Result<process::Running, SysError> {
