@@ -144,6 +144,45 @@ fn both_sides_host_and_gpu_memory() {
     );
 }
 
+/// Both nodes are one here: the stand-in meets itself in a directory instead of the network.
+#[test]
+fn two_nodes_one_listens() {
+    let node = with_stand_in("", "385.10", HELP, 0);
+    let args = [
+        "bandwidth",
+        "--seconds",
+        "1",
+        "--gpu",
+        "0000:18:00.0",
+        "--nic",
+        "0000:19:00.0",
+    ];
+    let (asks, listens) = std::thread::scope(|scope| {
+        let listens = scope.spawn(|| node.json(&[&args[..], &["--listen"]].concat(), 0));
+        let asks = node.json(&[&args[..], &["--peer", "node1"]].concat(), 0);
+        (asks, listens.join().unwrap())
+    });
+    assert_eq!(asks["verdict"], "met");
+    assert_eq!(asks["results"][1]["average_gbps"], 385.1);
+    // the listening side of this stand-in prints no row, as a real one does for reads
+    assert_ne!(listens["verdict"], "met");
+    let log = String::from_utf8(node.read("run/perftest/log")).unwrap();
+    assert!(log.contains("--use_cuda_dmabuf node1"), "{log}");
+    assert_eq!(node.run(&["bandwidth", "--peer=-x"]).status.code(), Some(2));
+    assert_eq!(
+        node.run(&["bandwidth", "--listen", "--peer", "x"])
+            .status
+            .code(),
+        Some(2)
+    );
+    assert_eq!(
+        node.run(&["bandwidth", "--gpu", "0000:ff:00.0"])
+            .status
+            .code(),
+        Some(2)
+    );
+}
+
 #[test]
 fn slow_and_failing_gpu_memory() {
     let json = with_stand_in("", "110.00", HELP, 0).json(&["bandwidth", "--seconds", "1"], 3);
