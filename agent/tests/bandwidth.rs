@@ -383,13 +383,15 @@ fn time_grows_with_the_size_and_no_faster() {
         b"\x1b[",
         b"\"a\":",
     ] {
-        let time = |count: usize| {
+        let once = |count: usize| {
             let bytes = unit.repeat(count);
             let start = Instant::now();
             let _ = Run::read("x", &bytes);
             start.elapsed().as_secs_f64()
         };
-        let few = time(20_000).max(0.002);
+        // the better of two: other programs run here too
+        let time = |count: usize| once(count).min(once(count));
+        let few = time(20_000).max(0.05);
         assert!(
             time(200_000) < few * 40.0,
             "{:?}",
