@@ -2,15 +2,20 @@
 
 pub mod acs;
 pub mod apply;
+pub mod bandwidth;
 pub mod checks;
 pub mod cli;
 pub mod effective;
 pub mod facts;
+pub mod finding;
+pub mod gpu;
 pub mod journal;
 pub mod kmod;
 pub mod machine;
+pub mod nccl_env;
 pub mod nccl_log;
 pub mod pci;
+mod plain;
 pub mod plan;
 pub mod reboot;
 pub mod state;

@@ -1,74 +1,54 @@
-//! Does the node-wide NCCL configuration turn GPUDirect off?
+//! Does the environment that NCCL starts in turn GPUDirect off? `nccl_env` reads it; `verify` looks at running processes too.
 
-use super::{Answer, Input};
+use super::{Answer, Input, Outcome};
+use crate::nccl_env::{Known, findings};
 
 pub(super) fn ask(input: &Input) -> Vec<Answer> {
-    let fact = &input.facts.nccl_conf;
-    if let Some(why) = &fact.unknown {
-        return vec![Answer::unknown(
-            "nccl.env-net-disabled",
-            fact.from.clone(),
-            why.clone(),
-            "make it readable",
-        )];
-    }
-    let Some(text) = fact.get() else {
-        return vec![Answer::met(
-            "nccl.env-net-disabled",
-            fact.from.clone(),
-            "it is not there",
-        )];
-    };
-    let bad: Vec<Answer> = text
-        .lines()
-        .filter_map(|line| judge(line, &fact.from))
+    let env = &input.facts.nccl_env;
+    let answers: Vec<Answer> = findings(env, Known::default())
+        .into_iter()
+        .map(|finding| Answer {
+            id: intern(&finding.id),
+            outcome: finding.outcome,
+            subject: finding.subject,
+            evidence: finding.evidence,
+            fix: finding.fix,
+        })
         .collect();
-    if bad.is_empty() {
-        return vec![Answer::met(
-            "nccl.env-net-disabled",
-            fact.from.clone(),
-            "nothing in it turns GPUDirect off",
-        )];
+    if answers.iter().any(|answer| answer.outcome != Outcome::Met) {
+        return answers;
     }
-    bad
+    let files = env.files.iter().map(|file| match file.lines.get() {
+        Some(lines) => format!("{}: {} settings", file.lines.from, lines.len()),
+        None => format!("{}: it is not there", file.lines.from),
+    });
+    let mut evidence: Vec<String> = files.collect();
+    evidence.push(format!(
+        "{} processes with variables of NCCL's",
+        env.processes.len()
+    ));
+    let mut met = Answer::met("nccl.env-net-disabled", "NCCL's environment", String::new());
+    met.evidence = evidence;
+    vec![met]
 }
 
-/// Lines are `KEY=VALUE` without any trimming (NCCL src/misc/param.cc).
-fn judge(line: &str, from: &str) -> Option<Answer> {
-    let (key, value) = line.split_once('=')?;
-    let (id, why) = match (key, value) {
-        ("NCCL_IB_DISABLE", "1") => (
-            "nccl.env-net-disabled",
-            "turns RDMA off: NCCL falls back to sockets",
-        ),
-        ("NCCL_NET", "Socket") => (
-            "nccl.env-net-disabled",
-            "chooses sockets, which have no GPUDirect",
-        ),
-        ("NCCL_NET_GDR_LEVEL", "0" | "LOC") => ("nccl.env-gdr-level", "turns GPUDirect off"),
-        ("NCCL_NET_GDR_READ", "0") => ("nccl.env-gdr-read", "turns GPUDirect off for sends"),
-        _ => return None,
-    };
-    Some(Answer::failed(
-        id,
-        key,
-        format!("{from}: {key}={value} {why}"),
-        format!("take the line out of {from}"),
-    ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::judge;
-
-    #[test]
-    fn lines_that_turn_it_off() {
-        let id = |line: &str| judge(line, "/etc/nccl.conf").map(|a| a.id);
-        assert_eq!(id("NCCL_IB_DISABLE=1"), Some("nccl.env-net-disabled"));
-        assert_eq!(id("NCCL_NET_GDR_LEVEL=LOC"), Some("nccl.env-gdr-level"));
-        // NCCL does not trim: this sets a variable whose name begins with a blank.
-        assert_eq!(id(" NCCL_IB_DISABLE=1"), None);
-        assert_eq!(id("#NCCL_IB_DISABLE=1"), None);
-        assert_eq!(id("NCCL_NET_GDR_LEVEL=SYS"), None);
-    }
+/// Ids are constants in answers.
+fn intern(id: &str) -> &'static str {
+    const IDS: [&str; 12] = [
+        "nccl.env-net-disabled",
+        "nccl.env-gdr-level",
+        "nccl.env-gdr-read",
+        "nccl.env-bad-value",
+        "nccl.env-dmabuf-disabled",
+        "nccl.env-relaxed-ordering",
+        "nccl.env-gdr-c2c",
+        "nccl.env-p2p-disabled",
+        "nccl.env-hca-none",
+        "nccl.env-unknown-name",
+        "nccl.env-bad-line",
+        "nccl.env-unread",
+    ];
+    IDS.into_iter()
+        .find(|known| *known == id)
+        .unwrap_or("nccl.env-net-disabled")
 }

@@ -105,6 +105,22 @@ Examples:
 The exit code tells whether the files could be read, not what the answer is."
     )]
     NcclLog(super::nccl_log::Args),
+    /// Measure a GPU-NIC pair with perftest, or read perftest's output, and judge it against host memory.
+    #[command(
+        after_help = "It runs ib_write_bw or ib_read_bw twice over the same NIC, on host memory and on the GPU's, and compares.
+Judged against [verify.bandwidth] min_gbps of the policy, or without one against the link.
+
+Examples:
+  gdr-agent bandwidth                                        the first GPU and its nearest NIC, in the node
+  gdr-agent bandwidth --gpu 0000:18:00.0 --nic 0000:19:00.0
+  gdr-agent bandwidth --listen --gpu BDF --nic BDF           on the other node, first
+  gdr-agent bandwidth --gpu BDF --nic BDF --peer node1       then here
+  gdr-agent bandwidth --from gpu.log --from host.log         read what was measured before
+  ib_write_bw ... 2>&1 | gdr-agent bandwidth --from - --format json
+
+Exit codes: 0 met, or it was read with `--from`; 3 not met, or not known."
+    )]
+    Bandwidth(super::bandwidth::Args),
     /// Print metrics for Prometheus, or write them for the textfile collector of node_exporter.
     #[command(after_help = "Examples:
   gdr-agent metrics

@@ -3,6 +3,7 @@
 mod acs;
 mod apply;
 mod args;
+mod bandwidth;
 mod boot;
 mod cmdline;
 mod error;
@@ -99,6 +100,7 @@ fn run(args: Args, out: Out) -> Result<Exit, CliError> {
         Verb::Acs(verb) => acs::run(&context, &verb),
         Verb::Cmdline(args) => cmdline::run(&context, &args),
         Verb::NcclLog(args) => nccl_log::run(&context, &args),
+        Verb::Bandwidth(args) => bandwidth::run(&context, &args),
         Verb::Metrics(args) => metrics::run(&context, &args),
         Verb::Schema { name } => schema::run(&context, name.as_deref()),
         Verb::Boot(verb) => boot::run(&context, verb),

@@ -14,6 +14,7 @@ fn make<T: JsonSchema>() -> Schema {
 pub(super) const SCHEMAS: &[(&str, Make)] = &[
     ("acs", make::<super::acs::Output>),
     ("apply", make::<super::apply::Output>),
+    ("bandwidth", make::<super::bandwidth::Output>),
     ("cmdline", make::<super::cmdline::Output>),
     ("facts", make::<super::facts::Output>),
     ("metrics", make::<super::metrics::Output>),

@@ -8,6 +8,7 @@ use super::status::{self, Status};
 use super::{CliError, Context, Exit, apply, load};
 use crate::apply::Engine;
 use crate::checks::{self, Check, Outcome, Severity};
+use crate::facts::nccl_env;
 use crate::machine::State;
 use crate::world::World;
 
@@ -30,7 +31,10 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
         Some(record) => record.work.policy.clone(),
         None => load::policy(context)?.loaded.policy,
     };
-    let checks = World::read(&context.root, &policy)?.checks(&policy);
+    let mut world = World::read(&context.root, &policy)?;
+    // plans are made from files alone; here jobs that run count too
+    world.facts.nccl_env = nccl_env(&context.root);
+    let checks = world.checks(&policy);
     let verdict = checks::verdict(&checks);
     let mut output = Output {
         schema: "gdr-agent/verify/v1",

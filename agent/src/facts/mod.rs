@@ -3,13 +3,16 @@
 mod boot;
 mod fact;
 pub mod gdr;
+mod gpus;
 mod iommu;
 mod kernel;
 mod loader;
 mod modules;
 mod mounts;
+mod nccl_env;
 mod os;
 pub mod pci;
+mod rdma_devices;
 mod security;
 mod shell;
 
@@ -21,12 +24,15 @@ use crate::sys::Root;
 pub use boot::{Boot, BootFiles, ENTRIES, EntryOrder, KERNEL_CMDLINE, menu_of, whole_menu};
 pub use fact::Fact;
 pub use gdr::Gdr;
+pub use gpus::{SMI_LIMIT, gpus};
 pub use iommu::Iommu;
 pub use kernel::{InstalledKernel, RunningKernel, version};
 pub use loader::{Loader, grub_dir};
 pub use modules::{Modules, refcounts};
 pub use mounts::Mount;
+pub use nccl_env::{nccl_env, nccl_files};
 pub use os::{Arch, Os};
+pub use rdma_devices::{RdmaDevice, RdmaPort, rdma_devices};
 pub use security::Security;
 pub use shell::Sh;
 
@@ -61,6 +67,8 @@ pub struct Facts {
     pub virtualisation: Fact<Option<String>>,
     /// The node-wide NCCL configuration.
     pub nccl_conf: Fact<String>,
+    /// The same with root's file, line by line; running processes only where they were asked for.
+    pub nccl_env: crate::nccl_env::NcclEnv,
 }
 
 impl Facts {
@@ -93,6 +101,7 @@ impl Facts {
                 root.read_if_there("/etc/nccl.conf")
                     .map(|b| b.map(|b| String::from_utf8_lossy(&b).into_owned())),
             ),
+            nccl_env: nccl_files(root),
         }
     }
 }

@@ -54,6 +54,12 @@ impl LogFile {
         })
     }
 
+    /// The log as a stream of at most so many bytes, unpacked.
+    #[must_use]
+    pub fn limited(self, bytes: u64) -> std::io::Take<Box<dyn Read + Send>> {
+        self.stream.take(bytes)
+    }
+
     /// Reads the next piece; 0 bytes at the end.
     ///
     /// # Errors

@@ -1,10 +1,11 @@
 //! Running a program: fixed environment, time limit, bounded output.
 
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{Root, SysError, clock};
+use super::{EntryKind, Root, SysError, clock};
 
 /// What a program said.
 #[derive(Debug, Clone)]
@@ -17,13 +18,63 @@ pub struct Output {
     pub stderr: Vec<u8>,
 }
 
-const MAX_OUTPUT: u64 = 8 << 20;
+const MAX_OUTPUT: usize = 8 << 20;
+
+/// Where programs are looked for.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// How long a program that was killed may take to die.
+const DIES: Duration = Duration::from_secs(2);
 
 /// Runs `argv`, inside the root when that is not `/`, and returns what it said whatever its exit status.
 ///
 /// # Errors
 /// It cannot be started, or takes longer than `limit` (it is killed then).
 pub fn run(root: &Root, argv: &[&str], limit: Duration) -> Result<Output, SysError> {
+    let ended = start(root, argv, &[])?.wait(limit)?;
+    if ended.stopped {
+        return Err(SysError::Process {
+            program: argv.join(" "),
+            why: format!("took longer than {} s and was stopped", limit.as_secs()),
+        });
+    }
+    Ok(ended.output)
+}
+
+/// Where a program is that [`run`] would find by this name; none where there is none.
+#[must_use]
+pub fn find(root: &Root, name: &str) -> Option<String> {
+    let paths = PATH.split(':').map(|dir| format!("{dir}/{name}"));
+    let runs = |path: &String| {
+        let stat = root.stat(path).ok().flatten();
+        stat.is_some_and(|s| s.kind == EntryKind::File && s.mode & 0o111 != 0)
+    };
+    paths.into_iter().find(runs)
+}
+
+/// How a program ended.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    /// What it said until then.
+    pub output: Output,
+    /// Whether it took too long and was killed.
+    pub stopped: bool,
+}
+
+/// A program that runs. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    shown: String,
+    stdout: Reader,
+    stderr: Reader,
+}
+
+/// Starts `argv`, inside the root when that is not `/`, with `env` besides the fixed environment.
+///
+/// # Errors
+/// It cannot be started.
+pub fn start(root: &Root, argv: &[&str], env: &[(&str, &str)]) -> Result<Running, SysError> {
     let shown = argv.join(" ");
     let fail = |why: String| SysError::Process {
         program: shown.clone(),
@@ -41,51 +92,119 @@ pub fn run(root: &Root, argv: &[&str], limit: Duration) -> Result<Output, SysErr
     let mut child = Command::new(program)
         .args(rest)
         .env_clear()
-        .env(
-            "PATH",
-            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        )
+        .env("PATH", PATH)
         .env("LC_ALL", "C.UTF-8")
+        .envs(env.iter().copied())
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|e| fail(format!("cannot start: {e}")))?;
-    let stdout = child
-        .stdout
-        .take()
-        .map(|s| std::thread::spawn(move || read_some(s)));
-    let stderr = child
-        .stderr
-        .take()
-        .map(|s| std::thread::spawn(move || read_some(s)));
-    let until = clock::now() + limit;
-    let mut pause = Duration::from_millis(1);
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if clock::now() >= until => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(fail(format!(
-                    "took longer than {} s and was stopped",
-                    limit.as_secs()
-                )));
-            }
-            Ok(None) => clock::sleep(pause),
-            Err(e) => return Err(fail(format!("cannot wait for it: {e}"))),
-        }
-        pause = (pause * 2).min(Duration::from_millis(50));
-    };
-    let join = |t: Option<std::thread::JoinHandle<Vec<u8>>>| {
-        t.and_then(|t| t.join().ok()).unwrap_or_default()
-    };
-    Ok(Output {
-        status: status.code(),
-        stdout: join(stdout),
-        stderr: join(stderr),
+    let stdout = Reader::of(child.stdout.take());
+    let stderr = Reader::of(child.stderr.take());
+    Ok(Running {
+        child,
+        shown,
+        stdout,
+        stderr,
     })
+}
+
+impl Running {
+    /// Waits until it ends, or kills it after `limit`.
+    ///
+    /// # Errors
+    /// It cannot be waited for.
+    pub fn wait(mut self, limit: Duration) -> Result<Ended, SysError> {
+        let status = self.status_within(limit)?;
+        let stopped = status.is_none();
+        let status = match status {
+            Some(status) => Some(status),
+            None => {
+                let _ = self.child.kill();
+                // a program that waits for a sick device does not even die: it is left behind then
+                self.status_within(DIES)?
+            }
+        };
+        // what it started may hold the pipes open for ever
+        let until = clock::now() + if stopped { DIES } else { limit.max(DIES) };
+        Ok(Ended {
+            output: Output {
+                status: status.and_then(|status| status.code()),
+                stdout: self.stdout.read(until),
+                stderr: self.stderr.read(until),
+            },
+            stopped,
+        })
+    }
+
+    /// Whether it has ended.
+    ///
+    /// # Errors
+    /// The kernel does not say.
+    pub fn is_over(&mut self) -> Result<bool, SysError> {
+        Ok(self.status_within(Duration::ZERO)?.is_some())
+    }
+
+    fn status_within(&mut self, limit: Duration) -> Result<Option<ExitStatus>, SysError> {
+        let until = clock::now() + limit;
+        let mut pause = Duration::from_millis(1);
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Ok(Some(status)),
+                Ok(None) if clock::now() >= until => return Ok(None),
+                Ok(None) => clock::sleep(pause),
+                Err(e) => {
+                    return Err(SysError::Process {
+                        program: self.shown.clone(),
+                        why: format!("cannot wait for it: {e}"),
+                    });
+                }
+            }
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.status_within(DIES);
+    }
+}
+
+/// Reads a pipe beside the program, so that it never blocks on it.
+#[derive(Debug)]
+struct Reader {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Reader {
+    fn of(stream: Option<impl Read + Send + 'static>) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let thread = stream.map(|stream| {
+            let bytes = Arc::clone(&bytes);
+            std::thread::spawn(move || read_some(stream, &bytes))
+        });
+        Self { bytes, thread }
+    }
+
+    /// What came until the pipe's end, or until then.
+    fn read(&mut self, until: std::time::Instant) -> Vec<u8> {
+        if let Some(thread) = self.thread.take() {
+            let mut pause = Duration::from_micros(50);
+            while !thread.is_finished() && clock::now() < until {
+                clock::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(20));
+            }
+        }
+        match self.bytes.lock() {
+            Ok(mut bytes) => std::mem::take(&mut bytes),
+            Err(_) => Vec::new(),
+        }
+    }
 }
 
 /// As [`run`], and any exit status but 0 is an error with the end of what the program said.
@@ -109,13 +228,20 @@ pub fn run_ok(root: &Root, argv: &[&str], limit: Duration) -> Result<Output, Sys
     })
 }
 
-fn read_some(stream: impl Read) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut stream = stream;
-    let _ = (&mut stream).take(MAX_OUTPUT).read_to_end(&mut bytes);
-    // The rest is read and dropped, so that the program does not block on a full pipe.
-    let _ = std::io::copy(&mut stream, &mut std::io::sink());
-    bytes
+fn read_some(mut stream: impl Read, bytes: &Mutex<Vec<u8>>) {
+    let mut piece = [0; 16 << 10];
+    loop {
+        let length = match stream.read(&mut piece) {
+            Ok(0) => return,
+            Ok(length) => length,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(_) => return,
+        };
+        let Ok(mut bytes) = bytes.lock() else { return };
+        // The rest is read and dropped, so that the program does not block on a full pipe.
+        let room = MAX_OUTPUT.saturating_sub(bytes.len()).min(length);
+        bytes.extend_from_slice(piece.get(..room).unwrap_or_default());
+    }
 }
 
 /// Resets the machine at once, after a sync: no unit is stopped, GRUB comes next.
