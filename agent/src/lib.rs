@@ -4,6 +4,7 @@ pub mod acs;
 pub mod apply;
 pub mod checks;
 pub mod cli;
+pub mod doctor;
 pub mod effective;
 pub mod facts;
 pub mod journal;

@@ -5,6 +5,7 @@ mod apply;
 mod args;
 mod boot;
 mod cmdline;
+mod doctor;
 mod error;
 mod exit;
 mod facts;
@@ -98,6 +99,7 @@ fn run(args: Args, out: Out) -> Result<Exit, CliError> {
         Verb::Topology => topology::run(&context),
         Verb::Acs(verb) => acs::run(&context, &verb),
         Verb::Cmdline(args) => cmdline::run(&context, &args),
+        Verb::Doctor(args) => doctor::run(&context, &args),
         Verb::NcclLog(args) => nccl_log::run(&context, &args),
         Verb::Metrics(args) => metrics::run(&context, &args),
         Verb::Schema { name } => schema::run(&context, name.as_deref()),

@@ -15,6 +15,8 @@ pub(super) const SCHEMAS: &[(&str, Make)] = &[
     ("acs", make::<super::acs::Output>),
     ("apply", make::<super::apply::Output>),
     ("cmdline", make::<super::cmdline::Output>),
+    ("doctor", make::<super::doctor::Output>),
+    ("doctor-list", make::<super::doctor::ListOutput>),
     ("facts", make::<super::facts::Output>),
     ("metrics", make::<super::metrics::Output>),
     ("nccl-log", make::<super::nccl_log::Output>),

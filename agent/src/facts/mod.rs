@@ -3,6 +3,7 @@
 mod boot;
 mod fact;
 pub mod gdr;
+pub mod host;
 mod iommu;
 mod kernel;
 mod loader;

@@ -21,6 +21,8 @@ pub struct Root {
     path: PathBuf,
     dir: OwnedFd,
     live: bool,
+    /// What errors name paths by.
+    shown: PathBuf,
 }
 
 /// What a directory entry is.
@@ -75,7 +77,20 @@ impl Root {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = rustix::fs::open(&path, flags, Mode::empty()).map_err(|e| error(e.into()))?;
         let live = path == Path::new("/");
-        Ok(Self { path, dir, live })
+        Ok(Self {
+            shown: path.clone(),
+            path,
+            dir,
+            live,
+        })
+    }
+
+    /// The same root, with every path as it is on the node: a report then says the same of a node, of a copy
+    /// and of a capture of it.
+    #[must_use]
+    pub fn speaking_of_the_node(mut self) -> Self {
+        self.shown = PathBuf::from("/");
+        self
     }
 
     /// Whether this is the running system.
@@ -93,7 +108,7 @@ impl Root {
     /// A node's path as a person outside that root would type it.
     #[must_use]
     pub fn outside(&self, path: &str) -> PathBuf {
-        self.path.join(path.trim_start_matches('/'))
+        self.shown.join(path.trim_start_matches('/'))
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
