@@ -667,3 +667,29 @@ fn lockdown_and_guests_are_said() {
         assert!(fixes.contains(word), "{fixes}");
     }
 }
+
+#[test]
+fn the_json_is_as_its_schema_says() {
+    let node = healthy();
+    put(&node, "job.log", WITHOUT);
+    for (name, args) in [
+        (
+            "doctor",
+            &["doctor", "--nccl-log", "job.log", "--pid", "1"][..],
+        ),
+        ("doctor-list", &["doctor", "--list"]),
+    ] {
+        let schema = Command::new(binary())
+            .args(["schema", name])
+            .output()
+            .unwrap();
+        let schema: Value = serde_json::from_slice(&schema.stdout).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let (_, output) = json(&node, args);
+        let problems: Vec<String> = validator
+            .iter_errors(&output)
+            .map(|e| e.to_string())
+            .collect();
+        assert!(problems.is_empty(), "{name}: {problems:?}");
+    }
+}
