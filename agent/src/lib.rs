@@ -2,6 +2,7 @@
 
 pub mod acs;
 pub mod apply;
+pub mod capture;
 pub mod checks;
 pub mod cli;
 pub mod doctor;

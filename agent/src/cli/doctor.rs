@@ -9,10 +9,12 @@ use serde::Serialize;
 use super::nccl_log::{Unreadable, read_logs, tell};
 use super::topology::styles;
 use super::{CliError, Context, Exit, load};
+use crate::capture;
 use crate::checks::Outcome;
 use crate::checks::registry::{self, Kind};
 use crate::doctor::{self, Report, Wanted, render};
-use crate::sys::Root;
+use crate::nccl_log::Reader;
+use crate::sys::{Root, archive_file};
 
 /// What to look at besides the node.
 #[derive(Debug, clap::Args)]
@@ -20,11 +22,14 @@ pub struct Args {
     /// A log of a job: plain, gzip or Zstandard, a directory, or `-`; may be given several times.
     #[arg(long, value_name = "FILE")]
     nccl_log: Vec<PathBuf>,
+    /// Look at a capture of a node, and the logs in it, instead of this node.
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
     /// Look at this process, too: its limits, and its memory maps, which are weak evidence.
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
     /// Print everything that can be asked and found.
-    #[arg(long, conflicts_with_all = ["nccl_log", "pid"])]
+    #[arg(long, conflicts_with_all = ["nccl_log", "pid", "capture"])]
     list: bool,
 }
 
@@ -77,6 +82,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     }
     let policy = policy(context)?;
     let (logs, errors) = read_logs(&args.nccl_log, context.out);
+    if let Some(path) = &args.capture {
+        let (root, mut wanted) = open_capture(context, path)?;
+        wanted.logs.extend(logs);
+        wanted.pid = args.pid.or(wanted.pid);
+        return print(context, doctor::examine(&root, &policy, wanted), errors);
+    }
     let wanted = Wanted {
         pid: args.pid,
         logs,
@@ -84,6 +95,27 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     let root = Root::open(context.root.path())?.speaking_of_the_node();
     let report = doctor::examine(&root, &policy, wanted);
     print(context, report, errors)
+}
+
+/// A capture as a root, with what was asked for when it was taken.
+fn open_capture(context: &Context, path: &Path) -> Result<(Root, Wanted), CliError> {
+    if !context.root.is_live() {
+        let message = "`--root` and `--capture` are two nodes; choose one";
+        return Err(CliError::new(Exit::Usage, "usage", message));
+    }
+    let packed = archive_file::read(path, capture::MOST_PACKED)?;
+    let archive = capture::unpack(&packed).map_err(|e| super::capture::failed(path, &e))?;
+    let logs = archive.logs.iter().map(|log| {
+        let mut reader = Reader::new();
+        reader.push(&log.bytes);
+        reader.report(&log.name, None)
+    });
+    let wanted = Wanted {
+        pid: archive.pid,
+        logs: logs.collect(),
+    };
+    let root = Root::captured(path, archive.tree, archive.live)?;
+    Ok((root, wanted))
 }
 
 fn print(context: &Context, report: Report, errors: Vec<Unreadable>) -> Result<Exit, CliError> {
@@ -104,7 +136,7 @@ fn print(context: &Context, report: Report, errors: Vec<Unreadable>) -> Result<E
 }
 
 /// The default policy's selectors find what there is; a policy that was named on the command line may know better.
-fn policy(context: &Context) -> Result<Policy, CliError> {
+pub(super) fn policy(context: &Context) -> Result<Policy, CliError> {
     let mut policy = Policy::default();
     if context.policy.is_some() {
         policy.devices = load::policy(context)?.loaded.policy.devices;

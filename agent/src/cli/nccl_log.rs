@@ -54,7 +54,7 @@ pub(super) struct Unreadable {
 }
 
 impl Unreadable {
-    fn new(path: &Path, error: &SysError) -> Self {
+    pub(super) fn new(path: &Path, error: &SysError) -> Self {
         Self {
             name: path.display().to_string(),
             kind: error.kind().to_owned(),
@@ -91,6 +91,17 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
 
 /// Reads all logs, those in directories too; what could not be read is told apart.
 pub(super) fn read_logs(paths: &[PathBuf], out: Out) -> (Vec<FileReport>, Vec<Unreadable>) {
+    let (files, mut errors) = logs_in(paths);
+    let mut reports = Vec::new();
+    for (report, error) in read_all(&files, out) {
+        reports.extend(report);
+        errors.extend(error);
+    }
+    (reports, errors)
+}
+
+/// The files that are meant: those in a directory in order of their names.
+pub(super) fn logs_in(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<Unreadable>) {
     let mut errors = Vec::new();
     let mut files = Vec::new();
     for path in paths {
@@ -107,12 +118,7 @@ pub(super) fn read_logs(paths: &[PathBuf], out: Out) -> (Vec<FileReport>, Vec<Un
             Err(error) => errors.push(Unreadable::new(path, &error)),
         }
     }
-    let mut reports = Vec::new();
-    for (report, error) in read_all(&files, out) {
-        reports.extend(report);
-        errors.extend(error);
-    }
-    (reports, errors)
+    (files, errors)
 }
 
 /// Says on standard error what could not be read.

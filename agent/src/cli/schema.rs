@@ -14,6 +14,7 @@ fn make<T: JsonSchema>() -> Schema {
 pub(super) const SCHEMAS: &[(&str, Make)] = &[
     ("acs", make::<super::acs::Output>),
     ("apply", make::<super::apply::Output>),
+    ("capture", make::<super::capture::Output>),
     ("cmdline", make::<super::cmdline::Output>),
     ("doctor", make::<super::doctor::Output>),
     ("doctor-list", make::<super::doctor::ListOutput>),
