@@ -192,22 +192,21 @@ fn addresses(line: &str) -> String {
         let (token, after) = rest.split_at(length);
         let word =
             |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
-        if word(before) || word(after.chars().next()) {
-            // A part of a longer word; behind a colon there may still be an address: `eth0:10.0.0.1`.
-            match token
-                .split_once(':')
-                .filter(|_| !word(after.chars().next()))
-            {
-                Some((head, tail)) => {
-                    out.push_str(head);
-                    out.push(':');
-                    out.push_str(&masked(tail));
-                }
-                None => out.push_str(token),
-            }
-        } else {
-            out.push_str(&masked(token));
-        }
+        // At either end a part may belong to a longer word, and behind the colon there may still be an
+        // address: `eth0:10.0.0.1`, `10.0.0.1:eth0`.
+        let (head, rest_of) = match (word(before), token.split_once(':')) {
+            (false, _) => ("", token),
+            (true, Some((head, tail))) => (token.get(..=head.len()).unwrap_or(head), tail),
+            (true, None) => (token, ""),
+        };
+        let (middle, tail) = match (word(after.chars().next()), rest_of.rfind(':')) {
+            (false, _) => (rest_of, ""),
+            (true, Some(at)) => rest_of.split_at(at),
+            (true, None) => ("", rest_of),
+        };
+        out.push_str(head);
+        out.push_str(&masked(middle));
+        out.push_str(tail);
         before = token.chars().last();
         rest = after;
     }
@@ -237,7 +236,10 @@ fn masked(token: &str) -> String {
 }
 
 fn is_ipv6(token: &str, groups: &[&str]) -> bool {
-    let short = groups.iter().all(|g| g.len() <= 4 || is_ipv4(g));
+    let last = groups.len().saturating_sub(1);
+    let mut of_group = groups.iter().enumerate();
+    let short =
+        of_group.all(|(at, g)| g.len() <= 4 && !g.contains('.') || at == last && is_ipv4(g));
     let named = token.bytes().any(|b| b.is_ascii_digit());
     short && named && (token.contains("::") && token != "::1" || groups.len() == 8)
 }
@@ -263,6 +265,14 @@ mod tests {
         for (line, clean) in [
             ("peer 10.0.0.2<4791> failed", "peer x.x.x.x<4791> failed"),
             ("OOB eth0:192.168.1.7<0>", "OOB eth0:x.x.x.x<0>"),
+            (
+                "ip=192.168.7.5::192.168.7.1:255.255.255.0:node:eth0:off",
+                "ip=x.x.x.x::x.x.x.x:x.x.x.x:node:eth0:off",
+            ),
+            (
+                "0:10.0.0.2 v10.0.0.3 10.0.0.4x",
+                "0:x.x.x.x v10.0.0.3 10.0.0.4x",
+            ),
             ("at 10.1.2.3:4791, then.", "at x.x.x.x:4791, then."),
             ("mac 0c:42:a1:00:11:22.", "mac xx:xx:xx:xx:xx:xx."),
             ("gid fe80::e42:a1ff:fe00:1122 here", "gid x::x here"),
