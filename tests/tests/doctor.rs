@@ -5,6 +5,7 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,
+    clippy::semicolon_if_nothing_returned,
     dead_code,
     reason = "a test looks at the machine from outside"
 )]
