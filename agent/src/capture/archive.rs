@@ -347,7 +347,7 @@ pub fn unpack(packed: &[u8]) -> Result<Archive, ArchiveError> {
         };
         match (&mut manifest, count, member) {
             (None, 0, Member::File(content)) if name == MANIFEST => {
-                manifest = Some(read_manifest(&content)?)
+                manifest = Some(read_manifest(&content)?);
             }
             (None, ..) => {
                 return Err(ArchiveError::NotOne(format!(

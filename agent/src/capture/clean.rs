@@ -128,9 +128,8 @@ fn settings(text: &str) -> String {
 
 /// File systems of the network name servers.
 fn mount(line: &str) -> String {
-    let (left, right) = match line.split_once(" - ") {
-        Some(found) => found,
-        None => return line.to_owned(),
+    let Some((left, right)) = line.split_once(" - ") else {
+        return line.to_owned();
     };
     let mut words = right.splitn(3, ' ');
     match (words.next(), words.next(), words.next()) {
