@@ -4,6 +4,7 @@
     clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::semicolon_if_nothing_returned,
     reason = "a test makes its own archives"
 )]
 

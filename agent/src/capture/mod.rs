@@ -14,3 +14,4 @@ pub use archive::{Archive, ArchiveError, Log, MOST_PACKED, pack, unpack};
 pub use clean::clean;
 pub use redact::Redactor;
 pub use tree::{Content, Missing, Node, Place, Tree};
+pub(crate) use tree::{MOST_LINKS, parts};

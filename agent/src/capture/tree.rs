@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::sys::{Entry, EntryKind};
 
 /// As many links as Linux follows (include/linux/namei.h `MAXSYMLINKS`).
-const MOST_LINKS: usize = 40;
+pub(crate) const MOST_LINKS: usize = 40;
 
 /// Everything that was found, and what was looked for and not found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::pci_config::ConfigFile;
 use super::reader::Reader;
 use super::{Entry, EntryKind, Root, Stat, SysError};
-use crate::capture::{Content, Node, Tree};
+use crate::capture::{self, Content, MOST_LINKS, Node, Tree};
 
 /// Where a root's files come from.
 #[derive(Debug)]
@@ -27,9 +27,6 @@ pub(super) enum Source {
         live: bool,
     },
 }
-
-/// As many links as Linux follows.
-const MOST_LINKS: usize = 40;
 
 impl Root {
     /// The same root; from now on it notes everything that is read.
@@ -284,9 +281,9 @@ fn of_stat(stat: Stat) -> Node {
     }
 }
 
+/// The names on a path, the first one at the end.
 fn parts(path: &str) -> Vec<String> {
-    let parts = path.split('/').filter(|name| !matches!(*name, "" | "."));
-    parts.rev().map(str::to_owned).collect()
+    capture::parts(path).rev().map(str::to_owned).collect()
 }
 
 /// Adds what is not there yet.
