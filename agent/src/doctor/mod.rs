@@ -1,6 +1,6 @@
 //! Everything that can be asked about a node, without a policy: the answers, and what to do first.
 //!
-//! Reading is done by [`examine`]; [`report`] and [`rank`] are pure. The report is plain data, and whoever prints
+//! Reading is done by [`examine`]; [`report`] and [`causes`] are pure. The report is plain data, and whoever prints
 //! it (text, JSON, a page) asks nothing more.
 
 mod ask;
