@@ -3,8 +3,10 @@
 pub mod acs;
 pub mod apply;
 pub mod bandwidth;
+pub mod capture;
 pub mod checks;
 pub mod cli;
+pub mod doctor;
 pub mod effective;
 pub mod facts;
 pub mod finding;

@@ -10,6 +10,7 @@ mod link;
 mod modules;
 mod nccl;
 mod numa;
+pub mod registry;
 
 use gdr_policy::{CheckGroup, Policy};
 use schemars::JsonSchema;
@@ -21,7 +22,7 @@ use crate::pci::clear::AcsPlan;
 use crate::pci::topology::Topology;
 
 /// The answer to a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// It is as it should be.
@@ -40,6 +41,8 @@ pub enum Severity {
     Required,
     /// Worth knowing.
     Warning,
+    /// Worth trying when everything else is in order.
+    Note,
 }
 
 /// One answered question.
@@ -49,6 +52,8 @@ pub struct Check {
     pub group: String,
     /// The question, by the id of the finding that "no" would be.
     pub id: String,
+    /// The question in words; "yes" is the good answer.
+    pub question: String,
     /// The answer.
     pub outcome: Outcome,
     /// What it is about: a device, an argument, a file.
@@ -59,6 +64,8 @@ pub struct Check {
     pub fix: Option<String>,
     /// How much it matters here.
     pub severity: Severity,
+    /// Where the failure is described.
+    pub see: Option<String>,
 }
 
 /// Everything that checks look at.
@@ -78,16 +85,20 @@ pub struct Input<'a> {
 
 /// An answer before anybody has said how much it matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Answer {
-    id: &'static str,
-    outcome: Outcome,
-    subject: String,
-    evidence: Vec<String>,
-    fix: Option<String>,
+pub(crate) struct Answer {
+    pub(crate) id: &'static str,
+    pub(crate) outcome: Outcome,
+    pub(crate) subject: String,
+    pub(crate) evidence: Vec<String>,
+    pub(crate) fix: Option<String>,
 }
 
 impl Answer {
-    fn met(id: &'static str, subject: impl Into<String>, evidence: impl Into<String>) -> Self {
+    pub(crate) fn met(
+        id: &'static str,
+        subject: impl Into<String>,
+        evidence: impl Into<String>,
+    ) -> Self {
         Self {
             id,
             outcome: Outcome::Met,
@@ -97,7 +108,7 @@ impl Answer {
         }
     }
 
-    fn failed(
+    pub(crate) fn failed(
         id: &'static str,
         subject: impl Into<String>,
         evidence: impl Into<String>,
@@ -112,7 +123,7 @@ impl Answer {
         }
     }
 
-    fn unknown(
+    pub(crate) fn unknown(
         id: &'static str,
         subject: impl Into<String>,
         evidence: impl Into<String>,
@@ -153,12 +164,13 @@ pub fn run(input: &Input) -> Vec<Check> {
         .flat_map(|(group, severity)| {
             ask(group, input)
                 .into_iter()
-                .map(move |answer| finish(group, answer, severity))
+                .map(move |answer| finish(group.as_str(), answer, severity))
         })
         .collect()
 }
 
-fn ask(group: CheckGroup, input: &Input) -> Vec<Answer> {
+/// Asks one group, whatever the policy says.
+pub(crate) fn ask(group: CheckGroup, input: &Input) -> Vec<Answer> {
     match GROUPS.iter().find(|(g, _)| *g == group) {
         Some((_, ask)) => ask(input),
         None => vec![Answer::unknown(
@@ -170,7 +182,8 @@ fn ask(group: CheckGroup, input: &Input) -> Vec<Answer> {
     }
 }
 
-fn finish(group: CheckGroup, answer: Answer, severity: Severity) -> Check {
+/// An answer with what the registry knows about its question.
+pub(crate) fn finish(group: &str, answer: Answer, severity: Severity) -> Check {
     let Answer {
         id,
         outcome,
@@ -178,9 +191,12 @@ fn finish(group: CheckGroup, answer: Answer, severity: Severity) -> Check {
         evidence,
         fix,
     } = answer;
+    let entry = registry::find(id).map(|(_, entry)| entry);
     Check {
-        group: group.as_str().to_owned(),
+        group: group.to_owned(),
         id: id.to_owned(),
+        question: entry.map_or_else(String::new, |entry| entry.question.to_owned()),
+        see: entry.map(registry::Entry::anchor),
         outcome,
         subject,
         evidence,

@@ -91,6 +91,34 @@ Examples:
   gdr-agent cmdline --all           every entry
   gdr-agent cmdline --format json | jq '.entries[] | select(.default).arguments'")]
     Cmdline(super::cmdline::Args),
+    /// Ask everything about this node: what is wrong, why, and what to do first. Needs no policy.
+    #[command(
+        after_help = "What cannot be read is unknown and never counts as met; as root more can be read. With `--policy FILE`
+its device selectors are used instead of the default ones.
+
+Examples:
+  gdr-agent doctor
+  gdr-agent doctor --nccl-log job.log           what the job saw, and what on this node explains it
+  gdr-agent doctor --format json | jq -r '.causes[0].id'
+  gdr-agent doctor --root ./copy-of-a-node
+  gdr-agent doctor --capture node.tar.zst       the same report, anywhere
+  gdr-agent doctor --list                       everything that can be asked and found
+
+Exit codes: 0 every required answer is met, 3 one failed or is unknown, 1 a log could not be read."
+    )]
+    Doctor(super::doctor::Args),
+    /// Write the raw files that `doctor` reads into one small archive, without keys and addresses.
+    #[command(
+        after_help = "Environments are cut down to variables of NCCL and RDMA, secrets are taken out always, addresses and host
+names unless `--with-addresses` is given. What could not be read is kept as such. An archive is a tar file that can be
+looked through; docs/capture.md has the format.
+
+Examples:
+  gdr-agent capture node.tar.zst
+  gdr-agent capture node.tar.zst --nccl-log job.log
+  gdr-agent doctor --capture node.tar.zst"
+    )]
+    Capture(super::capture::Args),
     /// Say from NCCL's logs whether GPUDirect RDMA is engaged, per rank, HCA and channel, and why not.
     #[command(
         after_help = "The channel records decide (`via NET/IB/0/GDRDMA`). A job that prints them and the reasons:

@@ -5,7 +5,9 @@ mod apply;
 mod args;
 mod bandwidth;
 mod boot;
+mod capture;
 mod cmdline;
+mod doctor;
 mod error;
 mod exit;
 mod facts;
@@ -99,6 +101,8 @@ fn run(args: Args, out: Out) -> Result<Exit, CliError> {
         Verb::Topology => topology::run(&context),
         Verb::Acs(verb) => acs::run(&context, &verb),
         Verb::Cmdline(args) => cmdline::run(&context, &args),
+        Verb::Capture(args) => capture::run(&context, &args),
+        Verb::Doctor(args) => doctor::run(&context, &args),
         Verb::NcclLog(args) => nccl_log::run(&context, &args),
         Verb::Bandwidth(args) => bandwidth::run(&context, &args),
         Verb::Metrics(args) => metrics::run(&context, &args),

@@ -44,17 +44,17 @@ pub(super) struct Output {
 
 /// A file that could not be read, or not to its end.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Unreadable {
+pub(super) struct Unreadable {
     /// The path as given.
-    name: String,
+    pub(super) name: String,
     /// A stable word for machines.
-    kind: String,
+    pub(super) kind: String,
     /// What was tried, why it failed.
-    message: String,
+    pub(super) message: String,
 }
 
 impl Unreadable {
-    fn new(path: &Path, error: &SysError) -> Self {
+    pub(super) fn new(path: &Path, error: &SysError) -> Self {
         Self {
             name: path.display().to_string(),
             kind: error.kind().to_owned(),
@@ -68,9 +68,43 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         let message = "standard input (`-`) can be read once only";
         return Err(CliError::new(Exit::Usage, "usage", message));
     }
+    let (reports, errors) = read_logs(&args.files, context.out);
+    let mut verdicts: BTreeMap<Verdict, u64> = BTreeMap::new();
+    for report in &reports {
+        *verdicts.entry(report.verdict).or_default() += 1;
+    }
+    let output = Output {
+        schema: "gdr-agent/nccl-log/v1",
+        verdict: combine(verdicts.keys().copied()),
+        verdicts,
+        files: reports,
+        errors,
+    };
+    context.out.result(&output, || text(&output))?;
+    tell(&output.errors);
+    Ok(if output.errors.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Internal
+    })
+}
+
+/// Reads all logs, those in directories too; what could not be read is told apart.
+pub(super) fn read_logs(paths: &[PathBuf], out: Out) -> (Vec<FileReport>, Vec<Unreadable>) {
+    let (files, mut errors) = logs_in(paths);
+    let mut reports = Vec::new();
+    for (report, error) in read_all(&files, out) {
+        reports.extend(report);
+        errors.extend(error);
+    }
+    (reports, errors)
+}
+
+/// The files that are meant: those in a directory in order of their names.
+pub(super) fn logs_in(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<Unreadable>) {
     let mut errors = Vec::new();
     let mut files = Vec::new();
-    for path in &args.files {
+    for path in paths {
         match log_file::expand(path) {
             Ok(found) if found.is_empty() => errors.push(Unreadable {
                 name: path.display().to_string(),
@@ -84,32 +118,15 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
             Err(error) => errors.push(Unreadable::new(path, &error)),
         }
     }
-    let mut reports = Vec::new();
-    for (report, error) in read_all(&files, context.out) {
-        reports.extend(report);
-        errors.extend(error);
-    }
-    let mut verdicts: BTreeMap<Verdict, u64> = BTreeMap::new();
-    for report in &reports {
-        *verdicts.entry(report.verdict).or_default() += 1;
-    }
-    let output = Output {
-        schema: "gdr-agent/nccl-log/v1",
-        verdict: combine(verdicts.keys().copied()),
-        verdicts,
-        files: reports,
-        errors,
-    };
-    context.out.result(&output, || text(&output))?;
+    (files, errors)
+}
+
+/// Says on standard error what could not be read.
+pub(super) fn tell(errors: &[Unreadable]) {
     let mut stderr = anstream::stderr().lock();
-    for error in &output.errors {
+    for error in errors {
         let _ = writeln!(stderr, "{} {}", paint(style::BAD, "error:"), error.message);
     }
-    Ok(if output.errors.is_empty() {
-        Exit::Done
-    } else {
-        Exit::Internal
-    })
 }
 
 type Answer = (Option<FileReport>, Option<Unreadable>);

@@ -66,7 +66,7 @@ fn text(output: &Output) -> String {
         let (word, colour) = match (check.outcome, check.severity) {
             (Outcome::Met, _) => ("met    ", style::GOOD),
             (Outcome::Failed, Severity::Required) => ("failed ", style::BAD),
-            (Outcome::Failed, Severity::Warning) => ("warning", style::WARN),
+            (Outcome::Failed, Severity::Warning | Severity::Note) => ("warning", style::WARN),
             (Outcome::Unknown, _) => ("unknown", style::WARN),
         };
         text.push_str(&format!(

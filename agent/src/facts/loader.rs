@@ -132,7 +132,7 @@ fn vendor_dir(target: &str) -> Option<String> {
 /// the real one; where both are real, files do not tell which GRUB starts from.
 pub(super) fn other_menus(root: &Root, dir: Option<&str>) -> Result<Vec<String>, SysError> {
     let mut found = Vec::new();
-    if root.is_live() && root.stat("/sys/firmware/efi")?.is_none() {
+    if root.is_of_running() && root.stat("/sys/firmware/efi")?.is_none() {
         return Ok(found);
     }
     let vendors = "/boot/efi/EFI";

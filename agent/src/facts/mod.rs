@@ -4,6 +4,7 @@ mod boot;
 mod fact;
 pub mod gdr;
 mod gpus;
+pub mod host;
 mod iommu;
 mod kernel;
 mod loader;

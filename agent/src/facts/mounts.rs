@@ -35,7 +35,7 @@ impl Mount {
 }
 
 pub(super) fn mount_of(root: &Root, path: &str) -> Fact<Mount> {
-    let from = if root.is_live() {
+    let from = if root.is_of_running() {
         "/proc/self/mountinfo"
     } else {
         "/proc/1/mountinfo"

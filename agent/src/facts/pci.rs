@@ -142,12 +142,12 @@ pub fn conditions(root: &Root) -> Conditions {
             // Without the directory, neither a kernel without IOMMU support nor a copy that leaves it out.
             Ok(None) | Err(_) => None,
         },
-        live: root.is_live(),
+        live: root.is_of_running(),
     }
 }
 
 struct Reader<'b> {
-    dir: FunctionDir,
+    dir: FunctionDir<'b>,
     buffer: &'b mut [u8; 4096],
 }
 

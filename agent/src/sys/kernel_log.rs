@@ -72,8 +72,10 @@ impl KernelLog {
 /// It may not be read.
 pub fn whole(root: &Root) -> Result<Option<Vec<String>>, SysError> {
     if root.is_live() {
-        return match KernelLog::open(root) {
-            Ok(log) => log.lines(root).map(Some),
+        let lines = KernelLog::open(root).and_then(|log| log.lines(root));
+        root.note_lines(KMSG, &lines);
+        return match lines {
+            Ok(lines) => Ok(Some(lines)),
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
         };

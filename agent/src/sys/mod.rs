@@ -4,10 +4,14 @@
 //! standard library's file, process and clock calls elsewhere.
 #![allow(clippy::disallowed_methods)]
 
+mod captured;
 mod error;
+mod noted;
+mod reader;
 mod root;
 mod trust;
 
+pub mod archive_file;
 pub mod boot_write;
 pub mod clock;
 pub mod freeze;
@@ -21,4 +25,5 @@ pub mod process;
 pub mod write;
 
 pub use error::SysError;
+pub use reader::Reader;
 pub use root::{Entry, EntryKind, Root, Stat};

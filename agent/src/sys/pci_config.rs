@@ -86,9 +86,16 @@ pub struct Written {
 /// An open `config` file.
 #[derive(Debug)]
 pub struct ConfigFile {
-    fd: OwnedFd,
+    from: From,
     /// As the caller's file system names it.
     outside: PathBuf,
+}
+
+#[derive(Debug)]
+enum From {
+    Fd(OwnedFd),
+    /// As a capture has it: its bytes, or the error of reading them.
+    Bytes(Result<Vec<u8>, Errno>),
 }
 
 /// How changing a register can fail.
@@ -143,7 +150,8 @@ impl ConfigFile {
             }
         })?;
         let file = Self::regular(fd, outside)?;
-        let kind = rustix::fs::fstatfs(&file.fd).map_err(|e| file.error("open", e))?;
+        let kind = rustix::fs::fstatfs(file.fd().map_err(|e| file.error("open", e))?)
+            .map_err(|e| file.error("open", e))?;
         if root.is_live() && kind.f_type != SYSFS {
             let why = "it is not a file of sysfs".to_owned();
             return Err(SysError::Refused {
@@ -158,8 +166,12 @@ impl ConfigFile {
 
     /// Takes an open file after making sure that it is a regular one.
     pub(super) fn regular(fd: OwnedFd, outside: PathBuf) -> Result<Self, SysError> {
-        let file = Self { fd, outside };
-        let stat = rustix::fs::fstat(&file.fd).map_err(|e| file.error("open", e))?;
+        let stat = rustix::fs::fstat(&fd);
+        let file = Self {
+            from: From::Fd(fd),
+            outside,
+        };
+        let stat = stat.map_err(|e| file.error("open", e))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             let why = "it is not a regular file".to_owned();
             return Err(SysError::Refused {
@@ -169,6 +181,21 @@ impl ConfigFile {
             });
         }
         Ok(file)
+    }
+
+    /// What a capture has of one.
+    pub(super) fn captured(bytes: Result<Vec<u8>, Errno>, outside: PathBuf) -> Self {
+        Self {
+            from: From::Bytes(bytes),
+            outside,
+        }
+    }
+
+    fn fd(&self) -> Result<&OwnedFd, Errno> {
+        match &self.from {
+            From::Fd(fd) => Ok(fd),
+            From::Bytes(_) => Err(Errno::ROFS),
+        }
     }
 
     fn error(&self, action: &'static str, source: Errno) -> SysError {
@@ -199,8 +226,21 @@ impl ConfigFile {
 
     /// Fills `bytes`, or says that the file ends before that.
     fn read(&self, offset: u16, bytes: &mut [u8]) -> Result<bool, SysError> {
+        let fd = match &self.from {
+            From::Fd(fd) => fd,
+            From::Bytes(Ok(all)) => {
+                let part = all
+                    .get(usize::from(offset)..)
+                    .and_then(|rest| rest.get(..bytes.len()));
+                if let Some(part) = part {
+                    bytes.copy_from_slice(part);
+                }
+                return Ok(part.is_some());
+            }
+            From::Bytes(Err(errno)) => return Err(self.error("read", *errno)),
+        };
         loop {
-            return match rustix::io::pread(&self.fd, &mut *bytes, u64::from(offset)) {
+            return match rustix::io::pread(fd, &mut *bytes, u64::from(offset)) {
                 Ok(got) => Ok(got == bytes.len()),
                 Err(Errno::INTR) => continue,
                 Err(error) => Err(self.error("read", error)),
@@ -248,10 +288,11 @@ impl ConfigFile {
     }
 
     fn write(&self, offset: u16, value: u16) -> Result<(), ConfigError> {
+        let fd = self.fd().map_err(|e| self.error("write", e))?;
         loop {
             // An aligned write of two bytes is one word access to the device
             // (pci_write_config() in drivers/pci/pci-sysfs.c).
-            match rustix::io::pwrite(&self.fd, &value.to_le_bytes(), u64::from(offset)) {
+            match rustix::io::pwrite(fd, &value.to_le_bytes(), u64::from(offset)) {
                 Ok(2) => return Ok(()),
                 Ok(_) => {
                     return Err(ConfigError::Short {

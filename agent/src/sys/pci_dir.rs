@@ -8,13 +8,14 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::pci_config::{ConfigFile, DEVICES};
-use super::{Root, SysError};
+use super::{EntryKind, Root, SysError};
 
 /// The list of functions.
 #[derive(Debug)]
 pub struct FunctionList<'r> {
     root: &'r Root,
-    fd: OwnedFd,
+    /// None where every path is asked of the root by itself: a capture, or one that is being taken.
+    fd: Option<OwnedFd>,
 }
 
 impl<'r> FunctionList<'r> {
@@ -23,8 +24,11 @@ impl<'r> FunctionList<'r> {
     /// # Errors
     /// It is there and cannot be opened.
     pub fn open(root: &'r Root) -> Result<Option<Self>, SysError> {
+        if root.by_path() {
+            return Ok(root.stat(DEVICES)?.map(|_| Self { root, fd: None }));
+        }
         match root.open_file(DEVICES, OFlags::RDONLY | OFlags::DIRECTORY, "list") {
-            Ok(fd) => Ok(Some(Self { root, fd })),
+            Ok(fd) => Ok(Some(Self { root, fd: Some(fd) })),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
@@ -34,7 +38,11 @@ impl<'r> FunctionList<'r> {
     /// leads elsewhere.
     #[must_use]
     pub fn resolve(&self, name: &str) -> Option<String> {
-        let target = rustix::fs::readlinkat(&self.fd, name, Vec::new()).ok()?;
+        let Some(fd) = &self.fd else {
+            let target = self.root.link(&format!("{DEVICES}/{name}")).ok()??;
+            return below_sys(&target);
+        };
+        let target = rustix::fs::readlinkat(fd, name, Vec::new()).ok()?;
         below_sys(target.to_str().ok()?)
     }
 
@@ -42,16 +50,32 @@ impl<'r> FunctionList<'r> {
     ///
     /// # Errors
     /// It cannot be opened.
-    pub fn function(&self, name: &str, path: Option<&str>) -> Result<FunctionDir, SysError> {
+    pub fn function(&self, name: &str, path: Option<&str>) -> Result<FunctionDir<'r>, SysError> {
         // The resolved path spares the kernel a walk through the link.
         let path = match path {
             Some(path) => format!("/sys/{path}"),
             None => format!("{DEVICES}/{name}"),
         };
+        if self.fd.is_none() {
+            let outside = self.root.outside(&path);
+            let error = |errno: Errno| SysError::File {
+                action: "open",
+                path: outside.clone(),
+                source: errno.into(),
+            };
+            return match self.root.stat(&path)? {
+                Some(stat) if stat.kind == EntryKind::Dir => Ok(FunctionDir {
+                    at: At::Path(self.root, path),
+                    outside,
+                }),
+                Some(_) => Err(error(Errno::NOTDIR)),
+                None => Err(error(Errno::NOENT)),
+            };
+        }
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let fd = self.root.open_file(&path, flags, "open")?;
         Ok(FunctionDir {
-            fd,
+            at: At::Fd(fd),
             outside: self.root.outside(&path),
         })
     }
@@ -59,18 +83,24 @@ impl<'r> FunctionList<'r> {
 
 /// One function's directory.
 #[derive(Debug)]
-pub struct FunctionDir {
-    fd: OwnedFd,
+pub struct FunctionDir<'r> {
+    at: At<'r>,
     outside: PathBuf,
 }
 
-impl FunctionDir {
-    fn open(&self, name: &str) -> Result<OwnedFd, Errno> {
+#[derive(Debug)]
+enum At<'r> {
+    Fd(OwnedFd),
+    Path(&'r Root, String),
+}
+
+impl FunctionDir<'_> {
+    fn open(&self, dir: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
         // Attributes are files of this very directory (`name` is one component). A link in a
         // made-up root could lead anywhere, and is not followed.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         loop {
-            match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
+            match rustix::fs::openat(dir, name, flags, Mode::empty()) {
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 result => return result,
             }
@@ -80,7 +110,22 @@ impl FunctionDir {
     /// Reads an attribute into `buffer`; `None` when it is not there or cannot be read. Attributes
     /// are one page at most, so more than 4096 bytes are cut.
     pub fn attribute<'b>(&self, name: &str, buffer: &'b mut [u8; 4096]) -> Option<&'b [u8]> {
-        let fd = self.open(name).ok()?;
+        let dir = match &self.at {
+            At::Fd(dir) => dir,
+            At::Path(root, path) => {
+                let path = format!("{path}/{name}");
+                let stat = root.stat_link(&path).ok()??;
+                let bytes = root
+                    .read(&path)
+                    .ok()
+                    .filter(|_| stat.kind == EntryKind::File)?;
+                let length = bytes.len().min(buffer.len());
+                let place = buffer.get_mut(..length)?;
+                place.copy_from_slice(bytes.get(..length)?);
+                return Some(place);
+            }
+        };
+        let fd = self.open(dir, name).ok()?;
         loop {
             return match rustix::io::read(&fd, &mut buffer[..]) {
                 Ok(length) => buffer.get(..length),
@@ -94,8 +139,14 @@ impl FunctionDir {
     /// number of the IOMMU group, the address of the physical function.
     #[must_use]
     pub fn link(&self, name: &str) -> Option<String> {
-        let target = rustix::fs::readlinkat(&self.fd, name, Vec::new()).ok()?;
-        target.to_str().ok()?.rsplit('/').next().map(str::to_owned)
+        let last = |target: &str| target.rsplit('/').next().map(str::to_owned);
+        match &self.at {
+            At::Fd(dir) => {
+                let target = rustix::fs::readlinkat(dir, name, Vec::new()).ok()?;
+                last(target.to_str().ok()?)
+            }
+            At::Path(root, path) => last(&root.link(&format!("{path}/{name}")).ok()??),
+        }
     }
 
     /// Opens the configuration space for reading.
@@ -104,7 +155,11 @@ impl FunctionDir {
     /// It is not there, or may not be read.
     pub fn config(&self) -> Result<ConfigFile, SysError> {
         let outside = self.outside.join("config");
-        match self.open("config") {
+        let dir = match &self.at {
+            At::Fd(dir) => dir,
+            At::Path(root, path) => return root.config(&format!("{path}/config")),
+        };
+        match self.open(dir, "config") {
             Ok(fd) => ConfigFile::regular(fd, outside),
             Err(error) => Err(SysError::File {
                 action: "open",

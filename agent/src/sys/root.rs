@@ -11,16 +11,22 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 
 use super::SysError;
+use super::noted::Source;
+use super::reader::Reader;
 
 /// Files larger than this are not read whole: nothing that facts come from is this big.
-const MAX_READ: u64 = 64 << 20;
+pub(super) const MAX_READ: u64 = 64 << 20;
 
 /// A root directory: the running system's `/`, an image, or a capture of another node.
 #[derive(Debug)]
 pub struct Root {
-    path: PathBuf,
-    dir: OwnedFd,
-    live: bool,
+    pub(super) path: PathBuf,
+    pub(super) dir: OwnedFd,
+    pub(super) live: bool,
+    /// What errors name paths by.
+    pub(super) shown: PathBuf,
+    /// Whether what is read comes from the directory, is noted as well, or comes from a capture.
+    pub(super) source: Source,
 }
 
 /// What a directory entry is.
@@ -75,7 +81,21 @@ impl Root {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = rustix::fs::open(&path, flags, Mode::empty()).map_err(|e| error(e.into()))?;
         let live = path == Path::new("/");
-        Ok(Self { path, dir, live })
+        Ok(Self {
+            shown: path.clone(),
+            path,
+            dir,
+            live,
+            source: Source::Plain,
+        })
+    }
+
+    /// The same root, with every path as it is on the node: a report then says the same of a node, of a copy
+    /// and of a capture of it.
+    #[must_use]
+    pub fn speaking_of_the_node(mut self) -> Self {
+        self.shown = PathBuf::from("/");
+        self
     }
 
     /// Whether this is the running system.
@@ -93,7 +113,7 @@ impl Root {
     /// A node's path as a person outside that root would type it.
     #[must_use]
     pub fn outside(&self, path: &str) -> PathBuf {
-        self.path.join(path.trim_start_matches('/'))
+        self.shown.join(path.trim_start_matches('/'))
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
@@ -123,6 +143,13 @@ impl Root {
         flags: OFlags,
         action: &'static str,
     ) -> Result<OwnedFd, SysError> {
+        if let Source::Captured { .. } = self.source {
+            return Err(SysError::Refused {
+                action,
+                path: self.outside(path),
+                why: "it is in a capture, which is only read".to_owned(),
+            });
+        }
         let flags = flags | OFlags::CLOEXEC;
         let inside = path.trim_start_matches('/');
         let inside = if inside.is_empty() { "." } else { inside };
@@ -152,19 +179,38 @@ impl Root {
     ///
     /// # Errors
     /// It cannot be opened, or is no regular file.
-    pub fn reader(&self, path: &str) -> Result<File, SysError> {
+    pub fn reader(&self, path: &str) -> Result<Reader<'_>, SysError> {
+        match &self.source {
+            Source::Plain => self.regular(path).map(Reader::file),
+            Source::Noting(_) => self.noting_reader(path),
+            Source::Captured { tree, .. } => self.captured_reader(tree, path),
+        }
+    }
+
+    pub(super) fn regular(&self, path: &str) -> Result<File, SysError> {
         // A fifo or a device in a hostile root must not block or act.
         let fd = self.open_file(path, OFlags::RDONLY | OFlags::NONBLOCK, "read")?;
         let stat = rustix::fs::fstat(&fd).map_err(|e| self.error("read", path, e))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            let why = "it is not a regular file".to_owned();
-            return Err(SysError::Refused {
-                action: "read",
-                path: self.outside(path),
-                why,
-            });
+            return Err(self.not_regular(path));
         }
         Ok(File::from(fd))
+    }
+
+    pub(super) fn not_regular(&self, path: &str) -> SysError {
+        SysError::Refused {
+            action: "read",
+            path: self.outside(path),
+            why: "it is not a regular file".to_owned(),
+        }
+    }
+
+    pub(super) fn too_large(&self, path: &str) -> SysError {
+        SysError::Refused {
+            action: "read",
+            path: self.outside(path),
+            why: format!("it is larger than {} MiB", MAX_READ >> 20),
+        }
     }
 
     /// Reads a whole file.
@@ -172,7 +218,19 @@ impl Root {
     /// # Errors
     /// It cannot be opened or read, or is larger than 64 MiB.
     pub fn read(&self, path: &str) -> Result<Vec<u8>, SysError> {
-        let file = self.reader(path)?;
+        match &self.source {
+            Source::Plain => self.plain_read(path),
+            Source::Noting(_) => {
+                let result = self.plain_read(path);
+                self.note_read(path, &result);
+                result
+            }
+            Source::Captured { tree, .. } => self.captured_read(tree, path),
+        }
+    }
+
+    pub(super) fn plain_read(&self, path: &str) -> Result<Vec<u8>, SysError> {
+        let file = self.regular(path)?;
         let size = rustix::fs::fstat(&file).map_or(0, |stat| stat.st_size);
         // As much as it will take, or as a first guess where the kernel makes the content.
         let size = usize::try_from(size).unwrap_or(0).min(4 << 20);
@@ -181,12 +239,7 @@ impl Root {
         file.read_to_end(&mut bytes)
             .map_err(|e| self.error("read", path, e))?;
         if bytes.len() as u64 > MAX_READ {
-            let why = format!("it is larger than {} MiB", MAX_READ >> 20);
-            return Err(SysError::Refused {
-                action: "read",
-                path: self.outside(path),
-                why,
-            });
+            return Err(self.too_large(path));
         }
         Ok(bytes)
     }
@@ -223,6 +276,18 @@ impl Root {
     /// # Errors
     /// It cannot be opened or read.
     pub fn list(&self, path: &str) -> Result<Vec<Entry>, SysError> {
+        match &self.source {
+            Source::Plain => self.plain_list(path),
+            Source::Noting(_) => {
+                let result = self.plain_list(path);
+                self.note_list(path, &result);
+                result
+            }
+            Source::Captured { tree, .. } => self.captured_list(tree, path),
+        }
+    }
+
+    fn plain_list(&self, path: &str) -> Result<Vec<Entry>, SysError> {
         let fd = match self.open_file(path, OFlags::RDONLY | OFlags::DIRECTORY, "list") {
             Ok(fd) => fd,
             Err(e) if e.is_not_found() => return Ok(Vec::new()),
@@ -240,7 +305,7 @@ impl Root {
             }
             let kind = match entry.file_type() {
                 // Some file systems do not say in the directory what an entry is.
-                FileType::Unknown => match self.stat_link(&format!("{path}/{name}"))? {
+                FileType::Unknown => match self.plain_stat(&format!("{path}/{name}"), false)? {
                     Some(stat) => stat.kind,
                     None => continue,
                 },
@@ -260,6 +325,17 @@ impl Root {
     /// # Errors
     /// Anything else that `readlink(2)` says.
     pub fn link(&self, path: &str) -> Result<Option<String>, SysError> {
+        match &self.source {
+            Source::Plain => self.plain_link(path),
+            Source::Noting(_) => {
+                self.note_path(path, false);
+                self.plain_link(path)
+            }
+            Source::Captured { tree, .. } => self.captured_link(tree, path),
+        }
+    }
+
+    pub(super) fn plain_link(&self, path: &str) -> Result<Option<String>, SysError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
         let fd = match self.open_file(path, flags, "read the link") {
             Ok(fd) => fd,
@@ -278,7 +354,7 @@ impl Root {
     /// # Errors
     /// Anything else that `stat(2)` says.
     pub fn stat(&self, path: &str) -> Result<Option<Stat>, SysError> {
-        self.stat_with(path, OFlags::PATH)
+        self.stat_following(path, true)
     }
 
     /// As [`Root::stat`], of the link itself.
@@ -286,10 +362,26 @@ impl Root {
     /// # Errors
     /// As [`Root::stat`].
     pub fn stat_link(&self, path: &str) -> Result<Option<Stat>, SysError> {
-        self.stat_with(path, OFlags::PATH | OFlags::NOFOLLOW)
+        self.stat_following(path, false)
     }
 
-    fn stat_with(&self, path: &str, flags: OFlags) -> Result<Option<Stat>, SysError> {
+    fn stat_following(&self, path: &str, last: bool) -> Result<Option<Stat>, SysError> {
+        match &self.source {
+            Source::Plain => self.plain_stat(path, last),
+            Source::Noting(_) => {
+                self.note_path(path, last);
+                self.plain_stat(path, last)
+            }
+            Source::Captured { tree, .. } => self.captured_stat(tree, path, last),
+        }
+    }
+
+    pub(super) fn plain_stat(&self, path: &str, last: bool) -> Result<Option<Stat>, SysError> {
+        let flags = if last {
+            OFlags::PATH
+        } else {
+            OFlags::PATH | OFlags::NOFOLLOW
+        };
         let fd = match self.open_file(path, flags, "look at") {
             Ok(fd) => fd,
             Err(e)

@@ -78,7 +78,7 @@ pub(super) fn gdr(
     // The kernel that runs may have been removed from the disk. In an image it is that of the machine
     // that builds it.
     if let Some(release) = running.release.get()
-        && (root.is_live() || targets.is_empty())
+        && (root.is_of_running() || targets.is_empty())
         && !targets.iter().any(|target| target.release == *release)
     {
         targets.push(reader.target(release, false));

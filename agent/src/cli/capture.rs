@@ -1,0 +1,226 @@
+//! `gdr-agent capture`
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::nccl_log::{Unreadable, logs_in, tell};
+use super::{CliError, Context, Exit, doctor};
+use crate::capture::{self, Archive, ArchiveError, Content, Log, Redactor, Tree};
+use crate::doctor::{Wanted, examine};
+use crate::facts::pci::{Depth, functions};
+use crate::sys::log_file::{LogFile, PIECE};
+use crate::sys::{Root, SysError, archive_file};
+
+/// Logs are kept whole, so they have a limit.
+const MOST_LOG: usize = 64 << 20;
+
+/// What to take.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The archive to write, such as `node.tar.zst`; it must not be there yet.
+    #[arg(value_name = "OUT.tar.zst")]
+    out: PathBuf,
+    /// Put in this log of a job, too; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    nccl_log: Vec<PathBuf>,
+    /// Put in what `doctor --pid` looks at: limits and device files of this process.
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// Leave in addresses (Internet, Ethernet, InfiniBand) and host names.
+    #[arg(long)]
+    with_addresses: bool,
+}
+
+/// The JSON of `capture`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Output {
+    /// `gdr-agent/capture/v1`
+    schema: &'static str,
+    /// The archive.
+    file: String,
+    /// Its size.
+    bytes: usize,
+    /// Files whose content is in it.
+    files: usize,
+    /// Files that are there and could not be read; `doctor --capture` says so, too.
+    unreadable: Vec<String>,
+    /// Logs in it.
+    logs: Vec<String>,
+    /// Whether addresses and host names were left in.
+    addresses: bool,
+    /// Logs that could not be read.
+    errors: Vec<Unreadable>,
+}
+
+pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
+    context.out.progress("reading what doctor reads");
+    let tree = take(context, args)?;
+    let redactor = Redactor {
+        addresses: args.with_addresses,
+        host: host(&context.root),
+    };
+    let (logs, errors) = logs(&args.nccl_log, &redactor);
+    let mut archive = Archive {
+        live: context.root.is_live(),
+        addresses: args.with_addresses,
+        pid: args.pid,
+        tree,
+        logs,
+    };
+    capture::clean(&mut archive.tree, &redactor);
+    let packed = capture::pack(&archive).map_err(|e| failed(&args.out, &e))?;
+    // What cannot be read again is not handed to anybody.
+    capture::unpack(&packed).map_err(|e| failed(&args.out, &e))?;
+    archive_file::write_new(&args.out, &packed).map_err(|e| {
+        let there = e.errno() == Some(rustix::io::Errno::EXIST.raw_os_error());
+        let error = CliError::from(e);
+        if there {
+            error.help("choose another name: nothing is replaced")
+        } else {
+            error
+        }
+    })?;
+    let nodes = archive.tree.nodes.iter();
+    let output = Output {
+        schema: "gdr-agent/capture/v1",
+        file: args.out.display().to_string(),
+        bytes: packed.len(),
+        files: nodes
+            .clone()
+            .filter(|(_, node)| matches!(node.content, Content::Whole(_) | Content::Parts(_)))
+            .count(),
+        unreadable: nodes
+            .filter(|(_, node)| {
+                node.open_error.is_some() || matches!(node.content, Content::Failed(_))
+            })
+            .map(|(path, _)| path.clone())
+            .collect(),
+        logs: archive.logs.iter().map(|log| log.name.clone()).collect(),
+        addresses: args.with_addresses,
+        errors,
+    };
+    context.out.result(&output, || text(&output))?;
+    tell(&output.errors);
+    Ok(if output.errors.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Internal
+    })
+}
+
+/// Asks everything once, and keeps what was read.
+fn take(context: &Context, args: &Args) -> Result<Tree, CliError> {
+    let policy = doctor::policy(context)?;
+    let root = Root::open(context.root.path())?
+        .speaking_of_the_node()
+        .noting();
+    let wanted = Wanted {
+        pid: args.pid,
+        logs: Vec::new(),
+    };
+    let _ = examine(&root, &policy, wanted);
+    // What later versions may ask. Whether it could be read is noted, and that is all that is wanted here.
+    let _ = functions(&root, &Depth::Everything);
+    for path in [
+        "/proc/sys/kernel/arch",
+        "/proc/cpuinfo",
+        "/proc/version",
+        "/var/lib/dpkg/status",
+    ] {
+        let _ = root.read_if_there(path);
+    }
+    // The answer of uname(2) is in no file of older kernels; a program's header is as good.
+    if matches!(root.stat("/proc/sys/kernel/arch"), Ok(None)) {
+        let _ = root.read_if_there("/usr/bin/sh");
+    }
+    Ok(root.noted())
+}
+
+fn host(root: &Root) -> Option<String> {
+    let read = |path| root.text_if_there(path).ok().flatten();
+    read("/proc/sys/kernel/hostname")
+        .or_else(|| read("/etc/hostname"))
+        .filter(|name| !name.is_empty() && name != "localhost")
+}
+
+fn logs(paths: &[PathBuf], redactor: &Redactor) -> (Vec<Log>, Vec<Unreadable>) {
+    let (files, mut errors) = logs_in(paths);
+    let mut logs = Vec::new();
+    for path in files {
+        match read_log(&path) {
+            Ok(bytes) => logs.push(Log {
+                name: path.display().to_string(),
+                bytes: redactor.log(&String::from_utf8_lossy(&bytes)).into_bytes(),
+            }),
+            Err(e) => errors.push(Unreadable::new(&path, &e)),
+        }
+    }
+    (logs, errors)
+}
+
+fn read_log(path: &Path) -> Result<Vec<u8>, SysError> {
+    let mut log = LogFile::open(path)?;
+    let mut bytes = Vec::new();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match log.read(&mut piece)? {
+            0 => return Ok(bytes),
+            length => bytes.extend_from_slice(piece.get(..length).unwrap_or_default()),
+        }
+        if bytes.len() > MOST_LOG {
+            return Err(SysError::Refused {
+                action: "put in",
+                path: path.into(),
+                why: format!("it has more than {} MiB; cut it", MOST_LOG >> 20),
+            });
+        }
+    }
+}
+
+pub(super) fn failed(path: &Path, error: &ArchiveError) -> CliError {
+    let kind = match error {
+        ArchiveError::NotOne(_) => "capture-format",
+        ArchiveError::Hostile(_) | ArchiveError::TooLarge(_) => "capture-refused",
+        ArchiveError::OtherVersion(_) => "capture-version",
+        _ => "capture-damaged",
+    };
+    let exit = if kind == "capture-refused" {
+        Exit::Unsafe
+    } else {
+        Exit::Internal
+    };
+    CliError::new(exit, kind, format!("{}: {error}", path.display()))
+}
+
+fn text(output: &Output) -> String {
+    let mut text = format!(
+        "{}: {} files in {} KiB\n",
+        output.file,
+        output.files,
+        output.bytes.div_ceil(1024)
+    );
+    for log in &output.logs {
+        text.push_str(&format!("with the log {log}\n"));
+    }
+    if !output.unreadable.is_empty() {
+        let few = output
+            .unreadable
+            .iter()
+            .take(5)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(", ");
+        text.push_str(&format!(
+            "{} files could not be read and are in it as such ({few}{}); run it as root to have them\n",
+            output.unreadable.len(),
+            if output.unreadable.len() > 5 { ", ..." } else { "" }
+        ));
+    }
+    if !output.addresses {
+        text.push_str("addresses and host names are left out; look through it before you give it away: tar --zstd -tvf FILE\n");
+    }
+    text.push_str("read it anywhere: gdr-agent doctor --capture FILE\n");
+    text
+}

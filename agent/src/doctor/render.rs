@@ -1,0 +1,255 @@
+//! The report for a terminal.
+
+use std::fmt::Write as _;
+
+use super::{Cause, Report};
+use crate::checks::registry::{Entry, Kind};
+use crate::checks::{Outcome, Severity};
+use crate::pci::render::Styles;
+
+/// Columns that text is broken at: lines of evidence are longer than any terminal.
+const WIDTH: usize = 100;
+/// Lines of evidence that are shown of a cause.
+const EVIDENCE: usize = 6;
+/// Subjects that are named.
+const SUBJECTS: usize = 4;
+
+/// The whole report.
+#[must_use]
+pub fn report(report: &Report, styles: Styles) -> String {
+    let Styles {
+        good,
+        bad,
+        warn,
+        dim,
+        ..
+    } = styles;
+    let mut text = String::new();
+    let node = &report.node;
+    let word = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+    let _ = writeln!(
+        text,
+        "{dim}{}, kernel {}, NVIDIA driver {}, {} GPUs, {} NICs{dim:#}\n",
+        word(&node.os),
+        word(&node.kernel),
+        word(&node.driver),
+        node.gpus,
+        node.nics
+    );
+    let failed = |c: &&Cause| c.outcome == Outcome::Failed && c.severity == Severity::Required;
+    let _ = match report.verdict {
+        Outcome::Met => writeln!(
+            text,
+            "{good}Everything that GPUDirect RDMA needs is there.{good:#}"
+        ),
+        Outcome::Failed => {
+            let count = report.causes.iter().filter(failed).count();
+            let what = if count == 1 {
+                "1 cause"
+            } else {
+                &format!("{count} causes")
+            };
+            writeln!(
+                text,
+                "{bad}GPUDirect RDMA is not right here: {what}, what to do first at the top.{bad:#}"
+            )
+        }
+        Outcome::Unknown => writeln!(
+            text,
+            "{warn}Not known: something that GPUDirect RDMA needs could not be read.{warn:#}"
+        ),
+    };
+    // What could not be read is told in full only where it decides.
+    let aside = |c: &&Cause| c.outcome == Outcome::Unknown && c.severity != Severity::Required;
+    let shown = report.causes.iter().filter(|c| !aside(c));
+    for (at, cause) in shown.enumerate() {
+        text.push('\n');
+        one(&mut text, at + 1, cause, styles);
+    }
+    not_known(&mut text, report.causes.iter().filter(aside), styles);
+    for log in &report.logs {
+        let _ = write!(text, "\n{}", crate::nccl_log::render::file(log, styles));
+    }
+    let met = report
+        .checks
+        .iter()
+        .filter(|c| c.outcome == Outcome::Met)
+        .count();
+    let _ = writeln!(
+        text,
+        "\n{dim}{met} of {} answers are as they should be; `--format json` has them all.{dim:#}",
+        report.checks.len()
+    );
+    text
+}
+
+fn one(text: &mut String, number: usize, cause: &Cause, styles: Styles) {
+    let Styles {
+        head,
+        bad,
+        warn,
+        dim,
+        ..
+    } = styles;
+    let colour = match (cause.outcome, cause.severity) {
+        (Outcome::Failed, Severity::Required) => bad,
+        (_, Severity::Note) => dim,
+        _ => warn,
+    };
+    let word = match (cause.outcome, cause.severity) {
+        (Outcome::Unknown, _) => "unknown",
+        (_, Severity::Required) => "failed",
+        (_, Severity::Warning) => "warning",
+        (_, Severity::Note) => "note",
+    };
+    let _ = writeln!(
+        text,
+        "{head}{number:>2}{head:#}  {colour}{word:8}{colour:#} {head}{}{head:#}  {}",
+        cause.id,
+        some(&cause.subjects)
+    );
+    let answer = if cause.outcome == Outcome::Failed {
+        "No."
+    } else {
+        "Not known."
+    };
+    wrap(text, "", &format!("{} {answer}", cause.question));
+    for line in cause.evidence.iter().take(EVIDENCE) {
+        wrap(text, "-", line);
+    }
+    if cause.evidence.len() > EVIDENCE {
+        let more = cause.evidence.len() - EVIDENCE;
+        wrap(text, "-", &format!("and {more} more lines of evidence"));
+    }
+    for fix in &cause.fixes {
+        wrap(text, "do:", fix);
+    }
+    if !cause.explains.is_empty() {
+        let list: Vec<String> = cause
+            .explains
+            .iter()
+            .map(|s| format!("{} ({})", s.id, some(&s.subjects)))
+            .collect();
+        wrap(text, "explains:", &list.join(", "));
+    }
+    if let Some(see) = &cause.see {
+        wrap(text, "see:", see);
+    }
+}
+
+/// Questions without an answer that have the same reason are one paragraph.
+fn not_known<'c>(text: &mut String, causes: impl Iterator<Item = &'c Cause>, styles: Styles) {
+    let Styles { head, warn, .. } = styles;
+    let mut reasons: Vec<(&[String], &[String], Vec<&str>)> = Vec::new();
+    for cause in causes {
+        let same = reasons
+            .iter_mut()
+            .find(|(evidence, fixes, _)| *evidence == cause.evidence && *fixes == cause.fixes);
+        match same {
+            Some((_, _, ids)) => ids.push(&cause.id),
+            None => reasons.push((&cause.evidence, &cause.fixes, vec![&cause.id])),
+        }
+    }
+    for (evidence, fixes, ids) in reasons {
+        let _ = writeln!(
+            text,
+            "\n    {warn}unknown {warn:#} {head}{}{head:#}",
+            ids.join(", ")
+        );
+        for line in evidence.iter().take(EVIDENCE) {
+            wrap(text, "-", line);
+        }
+        for fix in fixes {
+            wrap(text, "do:", fix);
+        }
+    }
+}
+
+fn some(subjects: &[String]) -> String {
+    let shown = subjects
+        .get(..SUBJECTS.min(subjects.len()))
+        .unwrap_or_default()
+        .join(", ");
+    match subjects.len() - subjects.len().min(SUBJECTS) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// Writes words below a label, broken at blanks; a word that is too long stays whole, to be copied.
+fn wrap(text: &mut String, label: &str, words: &str) {
+    let mut line = format!("    {label}");
+    if !label.is_empty() {
+        line.push(' ');
+    }
+    let indent = line.chars().count();
+    let mut used = indent;
+    let mut first = true;
+    for word in words.split(' ') {
+        let length = word.chars().count();
+        if !first && used + 1 + length > WIDTH {
+            let _ = writeln!(text, "{line}");
+            line = " ".repeat(indent);
+            used = indent;
+            first = true;
+        }
+        if !first {
+            line.push(' ');
+            used += 1;
+        }
+        line.push_str(word);
+        used += length;
+        first = false;
+    }
+    let _ = writeln!(text, "{line}");
+}
+
+/// The registry, for `--list`.
+#[must_use]
+pub fn list(entries: &[&Entry], styles: Styles) -> String {
+    let Styles { head, dim, .. } = styles;
+    let mut text = String::new();
+    let width = entries
+        .iter()
+        .map(|entry| entry.id.len())
+        .max()
+        .unwrap_or(0);
+    for (kind, title) in [
+        (Kind::Check, "Asked on every node"),
+        (Kind::Cause, "Ways in which these fail"),
+        (Kind::Log, "Found in the log of a job"),
+        (Kind::Plan, "Said by plan and acs"),
+    ] {
+        let _ = writeln!(text, "{head}{title}{head:#}");
+        for entry in entries.iter().filter(|entry| entry.kind == kind) {
+            let _ = writeln!(text, "  {:width$}  {}", entry.id, entry.question);
+        }
+        text.push('\n');
+    }
+    let _ = writeln!(
+        text,
+        "{dim}docs/failures.md describes each: symptom, evidence and fix.{dim:#}"
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_at_blanks_and_words_stay_whole() {
+        let mut text = String::new();
+        let long = "x".repeat(130);
+        wrap(
+            &mut text,
+            "do:",
+            &format!("{} {long} end", "word ".repeat(30).trim()),
+        );
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("    do: word") && lines[0].len() <= WIDTH);
+        assert!(lines[1].starts_with("        word"));
+        assert!(lines.iter().any(|line| line.trim() == long));
+        assert_eq!(lines.last().unwrap().trim(), "end");
+    }
+}
