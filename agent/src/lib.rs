@@ -10,6 +10,7 @@ pub mod journal;
 pub mod kmod;
 pub mod machine;
 pub mod nccl_log;
+pub mod package;
 pub mod pci;
 pub mod plan;
 pub mod reboot;

@@ -1,8 +1,12 @@
 //! Running a program: fixed environment, time limit, bounded output.
 
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
 
 use super::{Root, SysError, clock};
 
@@ -15,27 +19,85 @@ pub struct Output {
     pub stdout: Vec<u8>,
     /// Standard error, at most 8 MiB of it.
     pub stderr: Vec<u8>,
+    /// Whether it was stopped since it took too long.
+    pub late: bool,
 }
 
-const MAX_OUTPUT: u64 = 8 << 20;
+const MAX_OUTPUT: usize = 8 << 20;
 
 /// Runs `argv`, inside the root when that is not `/`, and returns what it said whatever its exit status.
 ///
 /// # Errors
 /// It cannot be started, or takes longer than `limit` (it is killed then).
 pub fn run(root: &Root, argv: &[&str], limit: Duration) -> Result<Output, SysError> {
-    let shown = argv.join(" ");
-    let fail = |why: String| SysError::Process {
-        program: shown.clone(),
-        why,
-    };
     let outside = root.path().to_string_lossy().into_owned();
     let mut full: Vec<&str> = Vec::new();
     if !root.is_live() {
         full.extend(["chroot", outside.as_str()]);
     }
     full.extend(argv);
-    let [program, rest @ ..] = full.as_slice() else {
+    let job = Job {
+        shown: &argv.join(" "),
+        argv: &full,
+        env: &[],
+        limit,
+        grace: Duration::ZERO,
+    };
+    let output = execute(&job, &mut |_| {})?;
+    if output.late {
+        return Err(SysError::Process {
+            program: job.shown.to_owned(),
+            why: format!("took longer than {} s and was stopped", limit.as_secs()),
+        });
+    }
+    Ok(output)
+}
+
+/// A program of this machine, whatever the root, that is to work on: its arguments name the root themselves.
+#[derive(Debug, Clone, Copy)]
+pub struct Outside<'a> {
+    /// The program and its arguments.
+    pub argv: &'a [&'a str],
+    /// Variables besides `PATH`, `LC_ALL` and `HOME`.
+    pub env: &'a [(&'a str, &'a str)],
+    /// How long it may take. Then it and its children are asked to end, and after `grace` made to.
+    pub limit: Duration,
+    /// See `limit`.
+    pub grace: Duration,
+}
+
+/// Runs it, telling `tick` once in a while for how long it has been running. What one has said that was stopped after its
+/// limit is returned, too.
+///
+/// # Errors
+/// It cannot be started.
+pub fn run_outside(job: &Outside, tick: &mut dyn FnMut(Duration)) -> Result<Output, SysError> {
+    let mut env = vec![("HOME", "/root")];
+    env.extend(job.env);
+    let job = Job {
+        shown: &job.argv.join(" "),
+        argv: job.argv,
+        env: &env,
+        limit: job.limit,
+        grace: job.grace,
+    };
+    execute(&job, tick)
+}
+
+struct Job<'a> {
+    shown: &'a str,
+    argv: &'a [&'a str],
+    env: &'a [(&'a str, &'a str)],
+    limit: Duration,
+    grace: Duration,
+}
+
+fn execute(job: &Job, tick: &mut dyn FnMut(Duration)) -> Result<Output, SysError> {
+    let fail = |why: String| SysError::Process {
+        program: job.shown.to_owned(),
+        why,
+    };
+    let [program, rest @ ..] = job.argv else {
         return Err(fail("nothing to run".to_owned()));
     };
     let mut child = Command::new(program)
@@ -46,46 +108,57 @@ pub fn run(root: &Root, argv: &[&str], limit: Duration) -> Result<Output, SysErr
             "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         )
         .env("LC_ALL", "C.UTF-8")
+        .envs(job.env.iter().copied())
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        // Its own group, so that its children end with it.
+        .process_group(0)
         .spawn()
         .map_err(|e| fail(format!("cannot start: {e}")))?;
-    let stdout = child
-        .stdout
-        .take()
-        .map(|s| std::thread::spawn(move || read_some(s)));
-    let stderr = child
-        .stderr
-        .take()
-        .map(|s| std::thread::spawn(move || read_some(s)));
-    let until = clock::now() + limit;
+    let stdout = child.stdout.take().map(Reader::start);
+    let stderr = child.stderr.take().map(Reader::start);
+    let began = clock::now();
+    let mut late = false;
     let mut pause = Duration::from_millis(1);
     let status = loop {
+        let passed = clock::now() - began;
         match child.try_wait() {
             Ok(Some(status)) => break status,
-            Ok(None) if clock::now() >= until => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(fail(format!(
-                    "took longer than {} s and was stopped",
-                    limit.as_secs()
-                )));
+            Ok(None) if passed >= job.limit + job.grace => {
+                late = true;
+                signal(&child, Signal::KILL);
+                break child
+                    .wait()
+                    .map_err(|e| fail(format!("cannot wait for it: {e}")))?;
             }
-            Ok(None) => clock::sleep(pause),
+            Ok(None) if passed >= job.limit && !late => {
+                late = true;
+                signal(&child, Signal::TERM);
+            }
+            Ok(None) => {}
             Err(e) => return Err(fail(format!("cannot wait for it: {e}"))),
         }
+        tick(passed);
+        clock::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(50));
-    };
-    let join = |t: Option<std::thread::JoinHandle<Vec<u8>>>| {
-        t.and_then(|t| t.join().ok()).unwrap_or_default()
     };
     Ok(Output {
         status: status.code(),
-        stdout: join(stdout),
-        stderr: join(stderr),
+        stdout: stdout.map(Reader::finish).unwrap_or_default(),
+        stderr: stderr.map(Reader::finish).unwrap_or_default(),
+        late,
     })
+}
+
+/// To the whole group; that some of it has ended by itself is no error.
+fn signal(child: &Child, signal: Signal) {
+    if let Ok(pid) = i32::try_from(child.id())
+        && let Some(pid) = Pid::from_raw(pid)
+    {
+        let _ = rustix::process::kill_process_group(pid, signal);
+    }
 }
 
 /// As [`run`], and any exit status but 0 is an error with the end of what the program said.
@@ -109,13 +182,46 @@ pub fn run_ok(root: &Root, argv: &[&str], limit: Duration) -> Result<Output, Sys
     })
 }
 
-fn read_some(stream: impl Read) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut stream = stream;
-    let _ = (&mut stream).take(MAX_OUTPUT).read_to_end(&mut bytes);
-    // The rest is read and dropped, so that the program does not block on a full pipe.
-    let _ = std::io::copy(&mut stream, &mut std::io::sink());
-    bytes
+/// Reads a pipe while the program runs.
+struct Reader {
+    thread: std::thread::JoinHandle<()>,
+    bytes: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Reader {
+    fn start(mut stream: impl Read + Send + 'static) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let filled = Arc::clone(&bytes);
+        let thread = std::thread::spawn(move || {
+            let mut piece = [0; 8192];
+            loop {
+                let length = match stream.read(&mut piece) {
+                    Ok(0) => return,
+                    Ok(length) => length,
+                    Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                    Err(_) => return,
+                };
+                // The rest is read and dropped, so that the program does not block on a full pipe.
+                if let Ok(mut filled) = filled.lock() {
+                    let room = MAX_OUTPUT.saturating_sub(filled.len()).min(length);
+                    filled.extend_from_slice(piece.get(..room).unwrap_or_default());
+                }
+            }
+        });
+        Self { thread, bytes }
+    }
+
+    /// What was read. A daemon that the program has started may keep the pipe open for as long as it runs.
+    fn finish(self) -> Vec<u8> {
+        let until = clock::now() + Duration::from_secs(2);
+        while !self.thread.is_finished() && clock::now() < until {
+            clock::sleep(Duration::from_millis(1));
+        }
+        self.bytes
+            .lock()
+            .map(|mut bytes| std::mem::take(&mut *bytes))
+            .unwrap_or_default()
+    }
 }
 
 /// Resets the machine at once, after a sync: no unit is stopped, GRUB comes next.
