@@ -109,6 +109,15 @@ fn look(
         notes.push(advice);
         return Ok(None);
     }
+    if let Some(command) = image_based(root, manager) {
+        return Err(Problem::new(
+            "package.image-based",
+            "packages of this system are layers of its image, and are not changed while it runs",
+            format!(
+                "`{command}` with the driver's kernel-module package, and a reboot; or build it into the image"
+            ),
+        ));
+    }
     let back = Back::open(root, manager)?;
     let drivers = sets(&back.installed);
     if drivers.len() > 1 {
@@ -178,6 +187,20 @@ fn advice(facts: &Facts, origin: Option<Origin>, needs: &[Need]) -> Option<Strin
     let row = find(&rows, &wanted, &Installed::default())?;
     let advice = fill(row.advice.as_deref()?, &need.kernel, version);
     Some(format!("package.not-packaged: {advice}"))
+}
+
+/// What installs packages where `/usr` is not to be written to.
+fn image_based(root: &Root, manager: Manager) -> Option<&'static str> {
+    let there = |path: &str| matches!(root.stat(path), Ok(Some(_)));
+    match manager {
+        Manager::Dnf if there("/run/ostree-booted") || there("/ostree/repo") => {
+            Some("rpm-ostree install")
+        }
+        Manager::Zypper if there("/usr/sbin/transactional-update") => {
+            Some("transactional-update pkg install")
+        }
+        _ => None,
+    }
 }
 
 /// The package manager of a distribution, if its database is there.

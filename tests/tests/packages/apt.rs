@@ -660,3 +660,62 @@ fn an_agent_that_is_killed_leaves_a_transaction_that_says_so() {
         "nvidia-kernel-dkms is half-configured",
     );
 }
+
+/// The made-up node as the running system: this machine's programs over its own, in a mount namespace and a chroot.
+#[test]
+fn on_a_running_system_the_same_is_done_without_a_root() {
+    if !have(&TOOLS) || !have(&["unshare", "chroot"]) {
+        return;
+    }
+    let mut spec = spec(Family::Debian);
+    // What is loaded is loaded into the kernel of this machine: not here.
+    spec.policy = Some(format!("{}[peermem]\nload = false\n", super::POLICY));
+    let apt = AptNode::on(&spec, &two());
+    let root = apt.node.path();
+    for path in ["dev", "repository", "upper", "work"] {
+        fs::create_dir_all(root.join(path)).unwrap();
+    }
+    for entry in fs::read_dir(&apt.repository).unwrap().flatten() {
+        fs::copy(
+            entry.path(),
+            root.join("repository").join(entry.file_name()),
+        )
+        .unwrap();
+    }
+    fs::copy(super::support::binary(), root.join("repository/gdr-agent")).unwrap();
+    apt.sources("deb [trusted=yes] file:/repository ./\n");
+    // Below this machine's /usr: the node's shell and modules come first.
+    let script = "cd \"$1\" && mount -t overlay -o lowerdir=usr:/usr,upperdir=upper,workdir=work overlay usr && mount --rbind /dev dev || exit 77
+        chroot . /usr/bin/apt-get -q update >&2 || exit 78
+        exec chroot . /repository/gdr-agent --format json \"$2\"";
+    let run = |verb: &str| {
+        let mut command = Command::new("unshare");
+        command
+            .args(["--mount", "sh", "-c", script, "sh"])
+            .arg(root)
+            .arg(verb);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            said,
+        )
+    };
+    let (code, shown, said) = run("plan");
+    if code == Some(77) {
+        println!("SKIPPED: nothing may be mounted here: {said}");
+        return;
+    }
+    assert_eq!(code, Some(3), "{shown}{said}");
+    assert!(
+        shown.contains("install nvidia-kernel-dkms=570.148.08-1 with apt"),
+        "{shown}"
+    );
+    let (code, shown, said) = run("apply");
+    assert_eq!(code, Some(0), "{shown}{said}");
+    assert_eq!(apt.state(NAME), "ii 570.148.08-1");
+    let (code, shown, said) = run("apply");
+    assert_eq!(code, Some(0), "{shown}{said}");
+    assert!(shown.contains("\"changed\": false"), "{shown}");
+}

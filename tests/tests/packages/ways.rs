@@ -54,3 +54,26 @@ fn a_release_that_the_table_does_not_have() {
     let notes = notes(&apt.node);
     assert!(notes.contains("package.no-row"), "{notes}");
 }
+
+#[test]
+fn image_based_systems_have_a_command_of_their_own() {
+    for (family, sign, command) in [
+        (Family::El9, "ostree/repo", "rpm-ostree install"),
+        (
+            Family::Suse,
+            "usr/sbin/transactional-update",
+            "transactional-update pkg install",
+        ),
+    ] {
+        let node = Node::new(&spec(family));
+        std::fs::create_dir_all(node.path().join("var/lib/rpm")).unwrap();
+        std::fs::create_dir_all(node.path().join(sign)).unwrap();
+        let plan = node.json(&["plan"], 9);
+        let refusal = &plan["refusals"][0];
+        assert_eq!(refusal["id"], "package.image-based", "{plan:#}");
+        assert!(
+            refusal["fix"].as_str().unwrap().contains(command),
+            "{refusal}"
+        );
+    }
+}
