@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use super::{Installed, Manager, Problem, apt, dnf, dpkg, outcome, rpm, zypper};
 use crate::sys::process::{Output, Outside, run_outside};
-use crate::sys::{Root, SysError};
+use crate::sys::{Root, SysError, clock};
 
 /// Questions to a package manager; dnf and zypper may fetch their repositories' indexes first.
 const ASK: Duration = Duration::from_secs(180);
+/// How long a question waits for another package manager to end.
+const ASK_LOCK: Duration = Duration::from_secs(60);
 
 /// A package manager on a root.
 pub(super) struct Back<'r> {
@@ -62,10 +64,18 @@ impl<'r> Back<'r> {
     }
 
     pub(super) fn ask(&self, argv: &[String]) -> Result<Output, Problem> {
-        let output = run(argv, self.env(), ASK, Duration::from_secs(5), &mut |_| {})?;
-        match output.late {
-            true => Err(self.late("was asked", ASK)),
-            false => Ok(output),
+        let began = clock::now();
+        loop {
+            let output = run(argv, self.env(), ASK, Duration::from_secs(5), &mut |_| {})?;
+            if output.late {
+                return Err(self.late("was asked", ASK));
+            }
+            // zypper has waited by itself.
+            let waits = self.manager == Manager::Dnf && self.is_locked(&output);
+            if !waits || clock::now() - began > ASK_LOCK {
+                return Ok(output);
+            }
+            clock::sleep(Duration::from_secs(1));
         }
     }
 
@@ -95,12 +105,7 @@ impl<'r> Back<'r> {
             _ => stdout,
         };
         let said = format!("{}\n{stdout}", text(&output.stderr));
-        let locked = match self.manager {
-            Manager::Apt => None,
-            Manager::Dnf => Some(dnf::LOCKED),
-            Manager::Zypper => Some(zypper::LOCKED),
-        };
-        if locked.is_some() && output.status == locked {
+        if self.is_locked(output) {
             let said = format!("could not acquire lock\n{said}");
             return outcome::explain(self.manager, what, &said);
         }
@@ -131,9 +136,13 @@ impl<'r> Back<'r> {
         run(&argv, self.env(), limit, Duration::from_secs(30), tick)
     }
 
-    /// Whether it gave up since another one is at work, without having waited for it.
+    /// Whether it gave up since another one is at work; apt has waited as long as it should then.
     pub(super) fn is_locked(&self, output: &Output) -> bool {
-        self.manager == Manager::Dnf && output.status == Some(dnf::LOCKED)
+        match self.manager {
+            Manager::Apt => false,
+            Manager::Dnf => output.status == Some(dnf::LOCKED),
+            Manager::Zypper => output.status == Some(zypper::LOCKED),
+        }
     }
 }
 

@@ -10,8 +10,8 @@ pub(super) const NOT_FOUND: i32 = 104;
 
 const LOCKS: &str = "/etc/zypp/locks";
 
-/// How long it waits for another one to end, in seconds.
-pub(super) const ENV: [(&str, &str); 1] = [("ZYPP_LOCK_TIMEOUT", "300")];
+/// How long it waits for another one to end, in seconds: less than a question may take.
+pub(super) const ENV: [(&str, &str); 1] = [("ZYPP_LOCK_TIMEOUT", "60")];
 
 fn command(root: &Root) -> Vec<String> {
     let mut argv = ["zypper", "--non-interactive", "--xmlout"]

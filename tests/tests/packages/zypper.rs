@@ -1,6 +1,8 @@
 //! zypper on rpm.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use gdr_tests::node::drivers::{Flavour, Peermem};
 use gdr_tests::node::{Family, NodeSpec};
@@ -229,4 +231,27 @@ fn a_package_that_nobody_signed_is_not_installed() {
         "could not use all repositories",
     );
     assert_eq!(zypper.state(NAME), "");
+}
+
+#[test]
+fn a_lock_is_waited_for() {
+    if !have(&TOOLS) {
+        return;
+    }
+    let zypper = node(&[good()], &[]);
+    // It asks whether the program of that number is a zypper: one that sleeps under that name.
+    let fake = zypper.repository.join("zypper");
+    fs::copy("/bin/busybox", &fake).unwrap();
+    let mut holder = Command::new(&fake);
+    holder.arg0("sleep").arg("3");
+    let mut holder = holder.spawn().unwrap();
+    let pid = holder.id();
+    // As long as nobody has waited for it, it is there.
+    let reaper = std::thread::spawn(move || holder.wait().unwrap());
+    zypper
+        .node
+        .write("run/zypp.pid", format!("{pid}\n").as_bytes());
+    zypper.node.json(&["apply"], 0);
+    reaper.join().unwrap();
+    assert_eq!(zypper.state(NAME), format!("0:{VERSION}-150600.3.1"));
 }
