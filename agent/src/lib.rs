@@ -16,6 +16,7 @@ pub mod kmod;
 pub mod machine;
 pub mod nccl_env;
 pub mod nccl_log;
+pub mod package;
 pub mod pci;
 mod plain;
 pub mod plan;

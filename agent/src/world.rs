@@ -6,11 +6,12 @@ use crate::acs::with_selectors;
 use crate::checks::{self, Check};
 use crate::facts::Facts;
 use crate::facts::pci::{Depth, conditions, functions};
+use crate::package::{self, Survey};
 use crate::pci::RawFunction;
 use crate::pci::clear::{self, AcsPlan, Conditions};
 use crate::pci::topology::Topology;
 use crate::pci::tree::Tree;
-use crate::plan::{self, Plan};
+use crate::plan::{self, Decision, Plan};
 use crate::state::{self, Committed, Quarantine, StateError};
 use crate::sys::Root;
 
@@ -27,6 +28,8 @@ pub struct World {
     pub committed: Option<Committed>,
     /// The policies that failed.
     pub quarantine: Quarantine,
+    /// What was found out about packages; none unless asked for, and where none is needed.
+    pub packages: Option<Survey>,
 }
 
 impl World {
@@ -48,6 +51,23 @@ impl World {
             conditions: conditions(root),
             committed: state::committed(root)?,
             quarantine: state::quarantine(root)?,
+            packages: None,
+        })
+    }
+
+    /// Asks the package manager for the package that is needed, if one is. No program is started otherwise.
+    pub fn survey(&mut self, root: &Root, policy: &Policy) {
+        let decision = self.decide(policy);
+        self.packages = package::survey(root, policy, &self.facts, &decision);
+    }
+
+    /// How NIC drivers reach GPU memory.
+    #[must_use]
+    pub fn decide(&self, policy: &Policy) -> Decision {
+        plan::decide(&plan::gdr::Input {
+            policy,
+            facts: &self.facts,
+            functions: &self.functions,
         })
     }
 
@@ -85,6 +105,7 @@ impl World {
             facts: &self.facts,
             functions: &self.functions,
             acs: &ports.acs,
+            packages: self.packages.as_ref(),
             committed: self.committed.as_ref(),
             quarantined: quarantined.filter(|_| committing.is_none()),
             txn,

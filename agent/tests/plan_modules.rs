@@ -6,6 +6,7 @@
     reason = "a test looks at the machine from outside"
 )]
 
+use gdr_agent::package::{Change, Install, Manager, Survey};
 use gdr_agent::plan::{GdrPath, Plan};
 use gdr_agent::sys::Root;
 use gdr_agent::world::World;
@@ -87,6 +88,7 @@ fn it_takes_a_gpu_its_driver_and_the_rdma_core() {
             conditions: all.conditions,
             committed: None,
             quarantine: all.quarantine.clone(),
+            packages: None,
         };
         world
             .facts
@@ -164,4 +166,55 @@ fn what_cannot_work_is_not_loaded() {
         assert_eq!(modules(&plan), [""; 0], "{peermem:?}");
         assert_eq!(plan.gdr.unwrap().path, GdrPath::None);
     }
+}
+
+#[test]
+fn what_a_package_brings_is_loaded_after_it() {
+    let mut world = world(Drivers {
+        peermem: Peermem::None,
+        ..good()
+    });
+    assert_eq!(modules(&plan(&world)), [""; 0]);
+    let kernel = world.facts.running.release.get().unwrap().clone();
+    let change = Change {
+        name: "nvidia-kernel-dkms".to_owned(),
+        old: None,
+        new: Some("570.148.08-1".to_owned()),
+    };
+    let mut install = Install {
+        manager: Manager::Apt,
+        specs: vec!["nvidia-kernel-dkms=570.148.08-1".to_owned()],
+        kernels: vec![kernel],
+        changes: vec![change],
+    };
+    let with = |world: &mut World, install: &Install| {
+        world.packages = Some(Survey {
+            install: Some(install.clone()),
+            ..Survey::default()
+        });
+        plan(world)
+    };
+    let plan = with(&mut world, &install);
+    let steps: Vec<&str> = plan.steps.iter().map(|step| step.id.as_str()).collect();
+    assert!(
+        steps.starts_with(&["package.install", "modules.load", "modules.load-at-boot"]),
+        "{steps:?}"
+    );
+    assert!(!plan.notes.iter().any(|note| note.starts_with("peermem.")));
+    // The trial boot loads it by its command line.
+    let trial = plan.trial.unwrap();
+    assert!(
+        trial.args.contains("modules_load=nvidia-peermem"),
+        "{}",
+        trial.args
+    );
+    // For another kernel it is no help to this one.
+    install.kernels = vec!["6.9.9".to_owned()];
+    let plan = with(&mut world, &install);
+    assert_eq!(modules(&plan), [""; 0]);
+    assert!(
+        plan.notes
+            .iter()
+            .any(|note| note.starts_with("peermem.not-installed"))
+    );
 }

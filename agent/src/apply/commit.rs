@@ -60,6 +60,7 @@ impl Engine<'_> {
                     }
                 }
                 Action::Record
+                | Action::Install(_)
                 | Action::LoadModule(_)
                 | Action::UnloadModule(_)
                 | Action::TrialEntry

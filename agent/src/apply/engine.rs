@@ -34,7 +34,18 @@ pub enum EngineError {
 pub struct Engine<'r> {
     pub(super) root: &'r Root,
     pub(super) journal: Journal<'r>,
+    pub(super) progress: Progress<'r>,
     _lock: lock::Lock,
+}
+
+/// Whom to tell what takes long.
+#[derive(Clone, Copy)]
+pub(super) struct Progress<'r>(pub(super) &'r dyn Fn(&str));
+
+impl std::fmt::Debug for Progress<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Progress")
+    }
 }
 
 impl<'r> Engine<'r> {
@@ -47,8 +58,16 @@ impl<'r> Engine<'r> {
         Ok(Self {
             root,
             journal: Journal::open(root)?,
+            progress: Progress(&|text| tracing::info!("{text}")),
             _lock: lock,
         })
+    }
+
+    /// Has somebody told what takes long.
+    #[must_use]
+    pub fn telling(mut self, progress: &'r dyn Fn(&str)) -> Self {
+        self.progress = Progress(progress);
+        self
     }
 
     /// The last record.
@@ -104,6 +123,7 @@ impl<'r> Engine<'r> {
             entries: plan.entries.clone(),
             modules: Vec::new(),
             unloaded: Vec::new(),
+            packages: Vec::new(),
             bake: plan.bake,
             unmet: Vec::new(),
         };

@@ -7,6 +7,7 @@ mod engine;
 mod files;
 mod menu;
 mod modules;
+mod packages;
 mod stage;
 mod undo;
 

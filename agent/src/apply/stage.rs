@@ -22,6 +22,10 @@ impl Engine<'_> {
         let trial = record.work.trial.clone();
         let mut world = World::read(self.root, &policy)?;
         world.facts.bake = record.work.bake;
+        if self.install_packages(&mut world, &policy)? {
+            world = World::read(self.root, &policy)?;
+            world.facts.bake = self.record()?.work.bake;
+        }
         let ports = world.ports(&policy);
         let plan = world.plan(&policy, &ports, &digest, id.as_str(), None);
         for step in plan.steps.iter().filter(|s| s.phase == Phase::Live) {

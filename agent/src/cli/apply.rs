@@ -60,6 +60,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     let policy = policy.loaded.policy;
     let mut world = World::read(&context.root, &policy)?;
     world.facts.bake = args.bake;
+    world.survey(&context.root, &policy);
     let wants_reboot = (args.reboot || policy.reboot.allow || args.bake) && !args.no_reboot;
 
     // Nothing to do and nothing under way: not even the lock is touched.
@@ -73,7 +74,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         };
         return report(context, digest, shown, false, None, exit);
     }
-    let mut engine = Engine::open(&context.root, "apply")?;
+    let out = context.out;
+    let progress = move |text: &str| out.progress(text);
+    let mut engine = Engine::open(&context.root, "apply")?.telling(&progress);
     if let Some(record) = engine.last().filter(|r| !r.txn.state.is_final()).cloned() {
         if record.txn.digest == digest {
             return go_on(context, &mut engine, digest, args.reboot, wants_reboot);
@@ -81,6 +84,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         make_way(&mut engine, &record)?;
         world = World::read(&context.root, &policy)?;
         world.facts.bake = args.bake;
+        world.survey(&context.root, &policy);
     }
     if args.retry {
         let before = world.quarantine.policies.len();

@@ -35,7 +35,8 @@ const SHOWN: &str = "<transaction>";
 
 pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
     let policy = load::policy(context)?;
-    let world = World::read(&context.root, &policy.loaded.policy)?;
+    let mut world = World::read(&context.root, &policy.loaded.policy)?;
+    world.survey(&context.root, &policy.loaded.policy);
     let digest = policy.digest();
     let policy = &policy.loaded.policy;
     let plan = world.plan(policy, &world.ports(policy), &digest, SHOWN, None);

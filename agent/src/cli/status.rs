@@ -42,6 +42,8 @@ pub(super) struct Status {
     unmet: Vec<String>,
     /// Files that somebody else changed and that were left alone.
     conflicts: Vec<String>,
+    /// Packages that it has installed, or begun to. No rollback takes them out.
+    packages: Vec<String>,
     /// Reboots.
     reboots: Option<Budget>,
     /// When the last step was recorded, seconds since 1970.
@@ -69,6 +71,7 @@ impl Status {
             denial: txn.denial.clone(),
             unmet: record.work.unmet.clone(),
             conflicts: txn.conflicts.clone(),
+            packages: record.work.packages.clone(),
             reboots: Some(txn.budget),
             time: Some(record.time),
         }
@@ -86,6 +89,7 @@ impl Status {
             denial: None,
             unmet: Vec::new(),
             conflicts: Vec::new(),
+            packages: Vec::new(),
             reboots: None,
             time: None,
         }
@@ -160,6 +164,9 @@ fn next(record: &Record) -> String {
             "the files are as before; reboot to leave the trial's command line"
         }
         State::RollingBack => "the changes are taken back",
+        State::RolledBack if !record.work.packages.is_empty() => {
+            "nothing; everything is as before but for the packages, which stay"
+        }
         State::RolledBack => "nothing; everything is as before",
         State::Quarantined => {
             "nothing; this policy is not tried again until it changes or `apply --retry`"
@@ -196,6 +203,7 @@ pub(super) fn text(status: &Status) -> String {
     for (name, lines) in [
         ("not met", &status.unmet),
         ("left alone", &status.conflicts),
+        ("packages", &status.packages),
     ] {
         for line in lines {
             text.push_str(&format!(

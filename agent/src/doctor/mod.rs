@@ -99,6 +99,8 @@ pub fn examine(root: &Root, policy: &Policy, wanted: Wanted) -> Report {
         // What the agent itself remembers has no part in what the node is.
         committed: None,
         quarantine: crate::state::Quarantine::default(),
+        // Asking a package manager is more than looking.
+        packages: None,
     };
     let host = host_facts::read(root, wanted.pid);
     report(&world, &host, policy, wanted.logs, unreadable)

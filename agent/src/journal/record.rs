@@ -53,6 +53,9 @@ pub struct Work {
     /// Modules that this transaction unloaded, since they were in the way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unloaded: Vec<String>,
+    /// Packages that this transaction has installed or begun to, in the manager's words. They stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<String>,
     /// Whether it prepares an image: what runs is then somebody else's kernel.
     #[serde(default)]
     pub bake: bool,
@@ -200,6 +203,7 @@ pub(super) mod tests {
                 entries: vec![],
                 modules: vec![],
                 unloaded: vec![],
+                packages: vec![],
                 bake: false,
                 unmet: vec![],
             },

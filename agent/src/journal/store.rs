@@ -156,6 +156,18 @@ impl<'r> Journal<'r> {
         Ok(name)
     }
 
+    /// Keeps what a program has said; returns where.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn save_log(&self, name: &str, bytes: &[u8]) -> Result<String, JournalError> {
+        let last = self.last.as_ref().ok_or(JournalError::Empty)?;
+        let dir = dir_of(&last.txn.id);
+        let path = format!("{dir}/{name}-{:06}.log", last.seq);
+        self.write(&dir, &path, bytes)?;
+        Ok(path)
+    }
+
     /// Reads a pre-image back.
     ///
     /// # Errors

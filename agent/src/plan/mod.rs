@@ -15,12 +15,14 @@ mod iommu;
 mod keep;
 mod lasting;
 mod modules;
+mod packages;
 mod step;
 
 use gdr_policy::Policy;
 
 use crate::facts::Facts;
 use crate::journal::Trial;
+use crate::package::Survey;
 use crate::pci::RawFunction;
 use crate::pci::clear::AcsPlan;
 use crate::state::{Committed, Quarantined};
@@ -50,6 +52,8 @@ pub struct Input<'a> {
     pub functions: &'a [RawFunction],
     /// What clearing ACS would write.
     pub acs: &'a AcsPlan,
+    /// What was found out about the package that is lacking, if one is.
+    pub packages: Option<&'a Survey>,
     /// The policy that every boot keeps.
     pub committed: Option<&'a Committed>,
     /// The entry of the quarantine list for this digest.
@@ -129,7 +133,8 @@ pub fn plan(input: &Input) -> Plan {
         facts: input.facts,
         functions: input.functions,
     });
-    let modules = modules::plan(input, &decision, &mut plan);
+    let comes = packages::plan(input, &decision, &mut plan);
+    let modules = modules::plan(input, &decision, comes, &mut plan);
     plan.gdr = Some(decision);
     cmdline::plan(input, &modules, &mut plan);
     acs::plan(input, &mut plan);

@@ -14,17 +14,17 @@ const LEGACY: &str = "nv_peer_mem";
 pub(crate) const FILE: &str = "/etc/modules-load.d/gdr-agent.conf";
 
 /// Plans them; returns the modules that the trial boot has to load by its command line, because
-/// the file would be shared with the known-good boot.
-pub(super) fn plan(input: &Input, decision: &Decision, plan: &mut Plan) -> Vec<String> {
-    notes(decision, plan);
-    if let gdr_policy::PeermemPackage::Name(name) = &input.policy.peermem.package {
-        plan.refuse(
-            "package.unmanaged",
-            format!("the policy names package {name}, and this version does not install packages"),
-            "install it with the package manager and set `peermem.package = \"none\"`",
-        );
-    }
-    if decision.path != GdrPath::Peermem || !input.policy.peermem.load {
+/// the file would be shared with the known-good boot. `comes` says whether a package of this plan brings the one that is
+/// missing.
+pub(super) fn plan(
+    input: &Input,
+    decision: &Decision,
+    comes: bool,
+    plan: &mut Plan,
+) -> Vec<String> {
+    notes(decision, comes, plan);
+    let way = comes || decision.path == GdrPath::Peermem;
+    if !way || !input.policy.peermem.load {
         drop_file(input, plan);
         return Vec::new();
     }
@@ -34,8 +34,8 @@ pub(super) fn plan(input: &Input, decision: &Decision, plan: &mut Plan) -> Vec<S
     load_at_boot(input, plan)
 }
 
-fn notes(decision: &Decision, plan: &mut Plan) {
-    if let Some(Missing { id, unknown, fix }) = &decision.missing {
+fn notes(decision: &Decision, comes: bool, plan: &mut Plan) {
+    if let (Some(Missing { id, unknown, fix }), false) = (&decision.missing, comes) {
         let against = |link: &&Evidence| matches!(link.says, Says::No | Says::Unknown);
         let chain = decision.evidence.iter().filter(against);
         let chain: Vec<String> = chain.map(ToString::to_string).collect();

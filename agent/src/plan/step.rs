@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::package::Install;
+
 /// When a step acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -63,6 +65,8 @@ pub enum Action {
     },
     /// Check that the menu, as it is now, boots by default what was tried.
     CheckMenu,
+    /// Install packages.
+    Install(Install),
     /// Load a module.
     LoadModule(String),
     /// Unload one that nothing uses and that is in the way.

@@ -1,9 +1,12 @@
 //! Running a program: fixed environment, time limit, bounded output.
 
 use std::io::Read;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
 
 use super::{EntryKind, Root, SysError, clock};
 
@@ -66,6 +69,7 @@ pub struct Ended {
 pub struct Running {
     child: Child,
     shown: String,
+    began: std::time::Instant,
     stdout: Reader,
     stderr: Reader,
 }
@@ -75,18 +79,29 @@ pub struct Running {
 /// # Errors
 /// It cannot be started.
 pub fn start(root: &Root, argv: &[&str], env: &[(&str, &str)]) -> Result<Running, SysError> {
-    let shown = argv.join(" ");
-    let fail = |why: String| SysError::Process {
-        program: shown.clone(),
-        why,
-    };
     let outside = root.path().to_string_lossy().into_owned();
     let mut full: Vec<&str> = Vec::new();
     if !root.is_live() {
         full.extend(["chroot", outside.as_str()]);
     }
     full.extend(argv);
-    let [program, rest @ ..] = full.as_slice() else {
+    spawn(argv.join(" "), &full, env)
+}
+
+/// Starts a program of this machine, whatever the root, that is to work on: its arguments name the root themselves.
+///
+/// # Errors
+/// It cannot be started.
+pub fn start_outside(argv: &[&str], env: &[(&str, &str)]) -> Result<Running, SysError> {
+    spawn(argv.join(" "), argv, env)
+}
+
+fn spawn(shown: String, argv: &[&str], env: &[(&str, &str)]) -> Result<Running, SysError> {
+    let fail = |why: String| SysError::Process {
+        program: shown.clone(),
+        why,
+    };
+    let [program, rest @ ..] = argv else {
         return Err(fail("nothing to run".to_owned()));
     };
     let mut child = Command::new(program)
@@ -99,6 +114,8 @@ pub fn start(root: &Root, argv: &[&str], env: &[(&str, &str)]) -> Result<Running
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        // Its own group, so that its children end with it.
+        .process_group(0)
         .spawn()
         .map_err(|e| fail(format!("cannot start: {e}")))?;
     let stdout = Reader::of(child.stdout.take());
@@ -106,29 +123,45 @@ pub fn start(root: &Root, argv: &[&str], env: &[(&str, &str)]) -> Result<Running
     Ok(Running {
         child,
         shown,
+        began: clock::now(),
         stdout,
         stderr,
     })
 }
 
 impl Running {
-    /// Waits until it ends, or kills it after `limit`.
+    /// Waits until it ends, or kills it and its children after `limit`.
     ///
     /// # Errors
     /// It cannot be waited for.
-    pub fn wait(mut self, limit: Duration) -> Result<Ended, SysError> {
-        let status = self.status_within(limit)?;
+    pub fn wait(self, limit: Duration) -> Result<Ended, SysError> {
+        self.wait_telling(limit, Duration::ZERO, &mut |_| {})
+    }
+
+    /// As [`Running::wait`]; after `limit` it and its children are asked to end, and after `grace` made to. `tick` is told
+    /// once in a while for how long it has been running.
+    ///
+    /// # Errors
+    /// It cannot be waited for.
+    pub fn wait_telling(
+        mut self,
+        limit: Duration,
+        grace: Duration,
+        tick: &mut dyn FnMut(Duration),
+    ) -> Result<Ended, SysError> {
+        let mut status = self.status_within(limit, tick)?;
         let stopped = status.is_none();
-        let status = match status {
-            Some(status) => Some(status),
-            None => {
-                let _ = self.child.kill();
-                // a program that waits for a sick device does not even die: it is left behind then
-                self.status_within(DIES)?
-            }
-        };
+        if stopped && !grace.is_zero() {
+            self.signal(Signal::TERM);
+            status = self.status_within(grace, tick)?;
+        }
+        if status.is_none() {
+            self.signal(Signal::KILL);
+            // a program that waits for a sick device does not even die: it is left behind then
+            status = self.status_within(DIES, tick)?;
+        }
         // what it started may hold the pipes open for ever
-        let until = clock::now() + if stopped { DIES } else { limit.max(DIES) };
+        let until = clock::now() + DIES;
         Ok(Ended {
             output: Output {
                 status: status.and_then(|status| status.code()),
@@ -144,17 +177,24 @@ impl Running {
     /// # Errors
     /// The kernel does not say.
     pub fn is_over(&mut self) -> Result<bool, SysError> {
-        Ok(self.status_within(Duration::ZERO)?.is_some())
+        Ok(self.status_within(Duration::ZERO, &mut |_| {})?.is_some())
     }
 
-    fn status_within(&mut self, limit: Duration) -> Result<Option<ExitStatus>, SysError> {
+    fn status_within(
+        &mut self,
+        limit: Duration,
+        tick: &mut dyn FnMut(Duration),
+    ) -> Result<Option<ExitStatus>, SysError> {
         let until = clock::now() + limit;
         let mut pause = Duration::from_millis(1);
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => return Ok(Some(status)),
                 Ok(None) if clock::now() >= until => return Ok(None),
-                Ok(None) => clock::sleep(pause),
+                Ok(None) => {
+                    tick(clock::now().duration_since(self.began));
+                    clock::sleep(pause);
+                }
                 Err(e) => {
                     return Err(SysError::Process {
                         program: self.shown.clone(),
@@ -165,12 +205,23 @@ impl Running {
             pause = (pause * 2).min(Duration::from_millis(50));
         }
     }
+
+    /// To the whole group; that some of it has ended by itself is no error. Nothing once it has been waited for: its number
+    /// may be somebody else's by then.
+    fn signal(&mut self, signal: Signal) {
+        if matches!(self.child.try_wait(), Ok(None))
+            && let Ok(pid) = i32::try_from(self.child.id())
+            && let Some(pid) = Pid::from_raw(pid)
+        {
+            let _ = rustix::process::kill_process_group(pid, signal);
+        }
+    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.status_within(DIES);
+        self.signal(Signal::KILL);
+        let _ = self.status_within(DIES, &mut |_| {});
     }
 }
 
