@@ -14,7 +14,7 @@ use gdr_agent::checks::registry;
 use regex::Regex;
 
 /// Words of the same form that are no findings: steps of a plan, files, kernel arguments.
-const NO_FINDINGS: [&str; 14] = [
+const NO_FINDINGS: [&str; 15] = [
     "acs.clear",
     "cmdline.trial",
     "cmdline.menu",
@@ -29,6 +29,7 @@ const NO_FINDINGS: [&str; 14] = [
     "iommu.passthrough",
     "iommu.strict",
     "nccl.conf",
+    "package.install",
 ];
 
 fn source() -> &'static Path {

@@ -11,6 +11,11 @@ use crate::facts::{Facts, Os};
 use crate::plan::{Decision, GdrPath};
 use crate::sys::Root;
 
+/// Ids of notes.
+const NO_USE: &str = "package.no-use";
+const NO_MANAGER: &str = "package.no-manager";
+const NOT_PACKAGED: &str = "package.not-packaged";
+
 /// A kernel that lacks the module because its package is not installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
@@ -45,7 +50,7 @@ pub fn need(policy: &Policy, facts: &Facts, decision: &Decision) -> (Vec<Need>, 
         let api = target.and_then(|target| target.rdma.get());
         if api.is_none_or(|core| core.peer_memory == Some(false)) {
             notes.push(format!(
-                "package.no-use: no package is looked for, since the RDMA core of kernel {} has no peer-memory interface and any nvidia-peermem for it would be a stub; install OFED first, or use DMA-BUF",
+                "{NO_USE}: no package is looked for, since the RDMA core of kernel {} has no peer-memory interface and any nvidia-peermem for it would be a stub; install OFED first, or use DMA-BUF",
                 module.kernel
             ));
             continue;
@@ -101,7 +106,7 @@ fn look(
         if let Some(advice) = advice(facts, origin, needs) {
             notes.push(advice);
         } else {
-            notes.push("package.no-manager: neither dpkg's nor rpm's database is there, so nothing is installed; install the driver's kernel-module package by hand".to_owned());
+            notes.push(format!("{NO_MANAGER}: neither dpkg's nor rpm's database is there, so nothing is installed; install the driver's kernel-module package by hand"));
         }
         return Ok(None);
     };
@@ -186,7 +191,7 @@ fn advice(facts: &Facts, origin: Option<Origin>, needs: &[Need]) -> Option<Strin
     };
     let row = find(&rows, &wanted, &Installed::default())?;
     let advice = fill(row.advice.as_deref()?, &need.kernel, version);
-    Some(format!("package.not-packaged: {advice}"))
+    Some(format!("{NOT_PACKAGED}: {advice}"))
 }
 
 /// What installs packages where `/usr` is not to be written to.

@@ -5,6 +5,7 @@ mod environment;
 mod host;
 mod log;
 mod memory;
+mod package;
 mod pcie;
 mod plan;
 
@@ -64,6 +65,7 @@ const LISTS: &[&[Entry]] = &[
     host::ENTRIES,
     log::ENTRIES,
     plan::ENTRIES,
+    package::ENTRIES,
 ];
 
 /// All entries, what is to be done first at the front.

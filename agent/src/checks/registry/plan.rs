@@ -107,12 +107,6 @@ pub(super) const ENTRIES: &[Entry] = &[
         "make them readable and run it again",
     ),
     plan(
-        "package.unmanaged",
-        "Is the package installed that the policy names?",
-        "this version installs no packages",
-        "install it with the distribution's package manager",
-    ),
-    plan(
         "check.unsupported",
         "Does this version know every check that the policy names?",
         "a check group of a later version",
