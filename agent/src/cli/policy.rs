@@ -73,7 +73,7 @@ pub(super) fn run(context: &Context, verb: Verb) -> Result<Exit, CliError> {
         Verb::Schema => {
             context
                 .out
-                .raw(&format!("{:#}\n", gdr_policy::json_schema()))?;
+                .raw(&format!("{:#}\n", super::schema::policy_file()?))?;
             Ok(Exit::Done)
         }
         Verb::New => {
