@@ -119,10 +119,9 @@ fn coordinators_that_only_refuse_say_what_to_do_and_grant_nothing() {
         reason: "trial".to_owned(),
         respect_inhibitors: true,
     };
-    let all: [(&dyn Coordinator, &str); 4] = [
+    let all: [(&dyn Coordinator, &str); 3] = [
         (&NoCoordinator, "none"),
         (&Unsupported::Rebootmgr, "rebootmgr"),
-        (&Unsupported::FleetLock, "fleetlock"),
         (&Unsupported::Sentinel, "sentinel"),
     ];
     for (coordinator, name) in all {

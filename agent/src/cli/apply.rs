@@ -204,7 +204,7 @@ fn report(
         steps: plan.steps,
         refusals: plan.refusals,
         notes: plan.notes,
-        status: record.map(Status::of),
+        status: record.map(|record| Status::of(&context.root, record)),
     };
     context.out.result(&output, || text(&output))?;
     Ok(exit)

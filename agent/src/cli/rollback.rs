@@ -48,7 +48,7 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
         schema: "gdr-agent/rollback/v1",
         changed: !over,
         reboot_required: record.txn.on_trial && record.txn.state == State::RollingBack,
-        status: Status::of(&record),
+        status: Status::of(&context.root, &record),
     };
     context
         .out

@@ -71,7 +71,7 @@ impl Refusal {
         }
     }
 
-    pub(super) fn denied(text: impl Into<String>) -> Self {
+    pub(crate) fn denied(text: impl Into<String>) -> Self {
         Self::Denied {
             by: Vec::new(),
             text: text.into(),

@@ -1,14 +1,14 @@
 //! Coordinators that a policy may name and that this version does not speak.
 
-use super::{Coordinator, Refusal, Request};
+use std::time::Duration;
+
+use super::{Coordinator, Desk, Refusal, Request, Standing};
 
 /// A coordinator of which only the name is known. It refuses everything and asks nobody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsupported {
     /// openSUSE's rebootmgr.
     Rebootmgr,
-    /// A FleetLock server.
-    FleetLock,
     /// `/run/reboot-required`, for kured or unattended-upgrades.
     Sentinel,
 }
@@ -27,7 +27,6 @@ impl Coordinator for Unsupported {
     fn name(&self) -> &'static str {
         match self {
             Self::Rebootmgr => "rebootmgr",
-            Self::FleetLock => "fleetlock",
             Self::Sentinel => "sentinel",
         }
     }
@@ -36,16 +35,20 @@ impl Coordinator for Unsupported {
         Err(self.refusal())
     }
 
-    fn request(
-        &self,
-        _request: &Request,
-        _on_granted: &mut dyn FnMut() -> Result<(), String>,
-    ) -> Result<(), Refusal> {
+    fn request(&self, _request: &Request, _desk: &mut dyn Desk) -> Result<(), Refusal> {
         Err(self.refusal())
     }
 
     /// Nothing was ever asked for, so nothing is under way because of the agent.
     fn cancel(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn poll(&self, _age: Duration) -> Result<Standing, Refusal> {
+        Ok(Standing::Gone("nobody was asked for it".to_owned()))
+    }
+
+    fn release(&self) -> Result<(), Refusal> {
         Ok(())
     }
 }

@@ -10,6 +10,7 @@ mod trust;
 
 pub mod boot_write;
 pub mod clock;
+pub mod env;
 pub mod freeze;
 pub mod kernel_log;
 pub mod lock;
