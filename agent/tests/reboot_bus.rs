@@ -67,6 +67,7 @@ fn request(respect_inhibitors: bool) -> Request {
     Request {
         reason: "trial of tx1".to_owned(),
         respect_inhibitors,
+        back: false,
     }
 }
 

@@ -15,8 +15,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use gdr_agent::reboot::{
-    Coordinator, Desk, Fate, FleetLock, Http, Kind, Lock, Proxies, Refusal, Request, Standing,
-    Trust,
+    Coordinator, Desk, Fate, FleetLock, Http, Kind, Lock, Proxies, Question, Refusal, Request,
+    Standing, Trust,
 };
 use gdr_agent::sys::Root;
 use http_support::{Reply, Server, Tls};
@@ -46,6 +46,9 @@ impl Coordinator for Next {
             text,
             reboot: Fate::CalledBack,
         })
+    }
+    fn questions(&self, _: &Request, _: bool) -> Vec<Question> {
+        Vec::new()
     }
     fn poll(&self, _: Duration) -> Result<Standing, Refusal> {
         Ok(Standing::Coming("soon".to_owned()))
@@ -105,6 +108,7 @@ fn request() -> Request {
     Request {
         reason: "trial".to_owned(),
         respect_inhibitors: true,
+        back: false,
     }
 }
 

@@ -118,6 +118,7 @@ fn coordinators_that_only_refuse_say_what_to_do_and_grant_nothing() {
     let request = Request {
         reason: "trial".to_owned(),
         respect_inhibitors: true,
+        back: false,
     };
     let all: [(&dyn Coordinator, &str); 3] = [
         (&NoCoordinator, "none"),
@@ -145,6 +146,7 @@ fn kinds_keep_their_words() {
     let words = [
         Kind::Denied,
         Kind::Busy,
+        Kind::Gate,
         Kind::Unreachable,
         Kind::NotPermitted,
         Kind::Protocol,
@@ -156,6 +158,7 @@ fn kinds_keep_their_words() {
         [
             "denied",
             "busy",
+            "gate",
             "unreachable",
             "not-permitted",
             "protocol",

@@ -21,7 +21,8 @@ use gdr_agent::apply::{Asks, Engine};
 use gdr_agent::journal::Journal;
 use gdr_agent::machine::{Event, State};
 use gdr_agent::reboot::{
-    Coordinator, Desk, Fate, FleetLock, Http, Lock, Proxies, Refusal, Request, Standing, Trust,
+    Coordinator, Desk, Fate, FleetLock, Http, Lock, Proxies, Question, Refusal, Request, Standing,
+    Trust,
 };
 use gdr_agent::sys::Root;
 use gdr_tests::node::{self, NodeSpec, Reboot};
@@ -44,6 +45,9 @@ impl Coordinator for Machine {
             reboot: Fate::CalledBack,
         })
     }
+    fn questions(&self, _: &Request, _: bool) -> Vec<Question> {
+        Vec::new()
+    }
     fn poll(&self, _: Duration) -> Result<Standing, Refusal> {
         Ok(Standing::Gone("it did not go down".to_owned()))
     }
@@ -65,6 +69,10 @@ struct Node {
 
 impl Node {
     fn new(spec: &NodeSpec) -> Self {
+        Self::with_policy(spec, "")
+    }
+
+    fn with_policy(spec: &NodeSpec, more: &str) -> Self {
         let status = Arc::new(AtomicU16::new(200));
         let agreed = Arc::new(Mutex::new(Vec::new()));
         let (says, log) = (status.clone(), agreed.clone());
@@ -81,7 +89,7 @@ impl Node {
         let drop_ins = dir.path().join("etc/gdr-agent/policy.d");
         std::fs::create_dir_all(&drop_ins).unwrap();
         let text = format!(
-            "[reboot]\ncoordinator = \"fleetlock\"\nallow = true\n[reboot.fleetlock]\nurl = \"{}\"\ngroup = \"gpu\"\n",
+            "[reboot]\ncoordinator = \"fleetlock\"\nallow = true\n[reboot.fleetlock]\nurl = \"{}\"\ngroup = \"gpu\"\n{more}",
             server.url("/")
         );
         std::fs::write(drop_ins.join("reboot.toml"), text).unwrap();
@@ -321,5 +329,31 @@ fn a_person_who_takes_it_back_before_the_reboot_gives_the_slot_back() {
         engine.send(Event::RollbackAsked).unwrap();
     });
     assert_eq!(node.state(), State::RolledBack);
+    assert_eq!(node.agreed(), ["pre-reboot", "steady-state"]);
+}
+
+#[test]
+fn a_held_slot_is_given_back_by_a_person_and_by_nobody_else() {
+    let node = Node::with_policy(&NodeSpec::default(), "failed = \"hold\"\n");
+    node.wants(Asks::Now);
+    let dies = Reboot {
+        dies: true,
+        ..Reboot::default()
+    };
+    node.reboot(dies, true);
+    assert_eq!(node.state(), State::Quarantined);
+    node.release(Asks::WhenDue);
+    node.release(Asks::Now);
+    assert_eq!(node.agreed(), ["pre-reboot"]);
+    node.with(Asks::Now, |engine| engine.free().unwrap());
+    assert_eq!(node.agreed(), ["pre-reboot", "steady-state"]);
+}
+
+#[test]
+fn a_committed_node_gives_its_slot_back_even_where_failed_ones_hold() {
+    let node = Node::with_policy(&NodeSpec::default(), "failed = \"hold\"\n");
+    node.wants(Asks::Now);
+    node.reboot(Reboot::default(), true);
+    node.release(Asks::WhenDue);
     assert_eq!(node.agreed(), ["pre-reboot", "steady-state"]);
 }

@@ -37,6 +37,7 @@ pub struct Engine<'r> {
     pub(super) journal: Journal<'r>,
     pub(super) asks: Asks,
     pub(super) coordinator: Option<Rc<dyn Coordinator>>,
+    pub(super) frees: bool,
     _lock: lock::Lock,
 }
 
@@ -63,6 +64,7 @@ impl<'r> Engine<'r> {
             journal: Journal::open(root)?,
             asks: Asks::Now,
             coordinator: None,
+            frees: false,
             _lock: lock,
         })
     }

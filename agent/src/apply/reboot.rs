@@ -3,12 +3,15 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use gdr_policy::AfterFailure;
+
 use super::engine::{Asks, Engine, EngineError};
 use super::wait;
-use crate::journal::Journal;
-use crate::machine::{Event, step};
+use crate::journal::{Journal, Record};
+use crate::machine::{Event, State, step};
 use crate::reboot::{
-    Coordinator, Desk, Kind, Lock, Refusal, Request, Standing, choose, needs_network, release_of,
+    Coordinator, Desk, Kind, LONG_GATES, Lock, Refusal, Request, Standing, choose, needs_network,
+    release_of,
 };
 use crate::state::{self, Waiting};
 use crate::sys::clock;
@@ -33,6 +36,7 @@ impl Engine<'_> {
         let request = Request {
             reason: format!("gdr-agent transaction {}", record.txn.id),
             respect_inhibitors: reboot.respect_inhibitors,
+            back: record.txn.state == State::RollingBack,
         };
         if let Err(refusal) = self.strange_lock() {
             self.note(REBOOT, &refusal)?;
@@ -48,8 +52,25 @@ impl Engine<'_> {
             }
             Err(refusal) => {
                 self.note(REBOOT, &refusal)?;
+                self.yield_slot(&refusal);
                 Ok(Some(Event::Denied(refusal.to_string())))
             }
+        }
+    }
+
+    /// A node that may not reboot for hours, and is not on trial, keeps nobody else's slot.
+    fn yield_slot(&mut self, refusal: &Refusal) {
+        let long = matches!(refusal, Refusal::Gate { gate, .. } if LONG_GATES.contains(gate));
+        let Some(record) = self.journal.last().filter(|_| long) else {
+            return;
+        };
+        let Some(lock) = record.work.lock.clone() else {
+            return;
+        };
+        if record.txn.state == State::RebootRequested
+            && let Err(e) = self.give_back(&lock)
+        {
+            tracing::info!("the slot is kept while the node waits: {e}");
         }
     }
 
@@ -84,7 +105,7 @@ impl Engine<'_> {
         let Some(lock) = record.work.lock.clone() else {
             return Ok(());
         };
-        if !record.txn.state.is_final() {
+        if !record.txn.state.is_final() || self.holds(record) {
             return Ok(());
         }
         if !self.time_to(RELEASE)? {
@@ -100,6 +121,22 @@ impl Engine<'_> {
                 self.note(RELEASE, &refusal)
             }
         }
+    }
+
+    /// A failed trial's slot is the rollout's failure budget, where the policy says so; a person's word ends that.
+    fn holds(&self, record: &Record) -> bool {
+        let server = record.work.policy.reboot.fleetlock.as_ref();
+        let hold = server.is_some_and(|server| server.failed == AfterFailure::Hold);
+        hold && record.txn.state == State::Quarantined && !self.frees
+    }
+
+    /// Lets a slot go that is held because a trial failed.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub fn free(&mut self) -> Result<(), EngineError> {
+        self.frees = true;
+        self.release()
     }
 
     /// A slot of another server or group, left over from another policy, is given back first.
@@ -175,7 +212,7 @@ impl Engine<'_> {
         let pause = match refusal.kind() {
             Kind::Unreachable | Kind::Protocol => wait::pause(tries, true, dice),
             // Gates and the local machine cost nobody else anything: every run of the unit asks.
-            Kind::Busy => Duration::ZERO,
+            Kind::Busy | Kind::Gate => Duration::ZERO,
             _ if self.record()?.work.lock.is_none() => Duration::ZERO,
             _ => wait::pause(tries, false, dice),
         };

@@ -1,5 +1,6 @@
 //! `gdr-agent status`
 
+use gdr_policy::AfterFailure;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -167,6 +168,12 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
     Ok(exit)
 }
 
+/// Whether a failed trial holds its slot until a person lets it go.
+fn held(record: &Record) -> bool {
+    let server = record.work.policy.reboot.fleetlock.as_ref();
+    record.work.lock.is_some() && server.is_some_and(|s| s.failed == AfterFailure::Hold)
+}
+
 /// A span of time, as exact as people want it.
 fn span(secs: u64) -> String {
     match (secs / 86_400, secs / 3600 % 24, secs / 60 % 60, secs % 60) {
@@ -218,7 +225,7 @@ fn next(record: &Record) -> String {
             "nothing until a reboot is asked for: `gdr-agent apply --reboot`"
         }
         State::Staged => "the changes are judged",
-        State::RebootRequested => "the reboot is asked for again every minute until it is granted",
+        State::RebootRequested => "the reboot is asked for again until it is granted",
         State::Granted => "at the coming reboot GRUB is told to boot the new command line once",
         State::Armed => "the next boot is the trial",
         State::TrialBooted => "the trial is verified, then committed or rolled back",
@@ -235,6 +242,9 @@ fn next(record: &Record) -> String {
         }
         State::RollingBack => "the changes are taken back",
         State::RolledBack => "nothing; everything is as before",
+        State::Quarantined if held(record) => {
+            "nothing; the slot is held so that the rollout stands: `gdr-agent rollback` gives it back"
+        }
         State::Quarantined => {
             "nothing; this policy is not tried again until it changes or `apply --retry`"
         }

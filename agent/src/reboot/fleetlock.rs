@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::desk::{Desk, Lock};
 use super::http::{Answer, Http, HttpError};
 use super::refusal::one_line;
-use super::{Coordinator, Refusal, Request, Standing};
+use super::{Coordinator, Question, Refusal, Request, Standing};
 use crate::sys::clock;
 
 /// `coordinator = "fleetlock"`.
@@ -131,6 +131,17 @@ impl Coordinator for FleetLock {
         lock.held = true;
         desk.lock(&lock).map_err(record)?;
         self.next.request(request, desk)
+    }
+
+    fn questions(&self, request: &Request, ask: bool) -> Vec<Question> {
+        let Lock { url, group, id, .. } = &self.lock;
+        let mut all = vec![Question {
+            who: self.name().to_owned(),
+            asks: format!("{url} for a slot of group `{group}`, as node {id}"),
+            no: None,
+        }];
+        all.extend(self.next.questions(request, ask));
+        all
     }
 
     fn poll(&self, age: Duration) -> Result<Standing, Refusal> {

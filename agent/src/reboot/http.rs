@@ -133,7 +133,11 @@ impl Http {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        self.answer(url, request.send(body))
+        self.answer(url, request.send(body), false)
+    }
+
+    pub(super) fn get(&self, url: &str) -> Result<Answer, HttpError> {
+        self.answer(url, self.agent(url)?.get(url).call(), true)
     }
 
     fn agent(&self, url: &str) -> Result<ureq::Agent, HttpError> {
@@ -169,6 +173,7 @@ impl Http {
         &self,
         url: &str,
         outcome: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+        wants_body: bool,
     ) -> Result<Answer, HttpError> {
         let response = outcome.map_err(|e| self.sort(url, e))?;
         let status = response.status().as_u16();
@@ -176,7 +181,7 @@ impl Http {
         let location = location.and_then(|value| value.to_str().ok()).map(one_line);
         let mut body = Vec::new();
         // The status is the answer. What comes after it is for people, and may break off.
-        if status != 200 {
+        if status != 200 || wants_body {
             let mut reader = response.into_body().into_reader();
             let _ = (&mut reader).take(MOST).read_to_end(&mut body);
         }

@@ -7,7 +7,7 @@ use super::bus::{Bus, Fault};
 use super::faults::{refusal, says_blocked, says_denied, says_no_reply};
 use super::login1::Login1;
 use super::refusal::{Fate, Holder, Refusal, one_line};
-use super::{Coordinator, Desk, Request, ShutdownKind, Standing, pending_shutdown};
+use super::{Coordinator, Desk, Question, Request, ShutdownKind, Standing, pending_shutdown};
 
 /// A shutdown that was granted and is not under way after this has not happened.
 const GRANT_LASTS: Duration = Duration::from_secs(120);
@@ -127,6 +127,25 @@ impl Coordinator for Logind {
         });
         drop(lock);
         outcome
+    }
+
+    fn questions(&self, request: &Request, ask: bool) -> Vec<Question> {
+        let inhibitors = if request.respect_inhibitors {
+            "while nobody holds a block inhibitor"
+        } else {
+            "whoever holds a block inhibitor"
+        };
+        let no = || match self.can() {
+            Err(Refusal::Denied { by, .. }) if !by.is_empty() && !request.respect_inhibitors => {
+                None
+            }
+            outcome => outcome.err().map(|refusal| refusal.to_string()),
+        };
+        vec![Question {
+            who: self.name().to_owned(),
+            asks: format!("for a reboot through the firmware, {inhibitors}"),
+            no: ask.then(no),
+        }]
     }
 
     fn poll(&self, age: Duration) -> Result<Standing, Refusal> {

@@ -15,6 +15,9 @@ mod choose;
 mod desk;
 mod faults;
 mod fleetlock;
+mod gates;
+mod gpu;
+mod hooks;
 mod http;
 mod login1;
 mod logind;
@@ -23,12 +26,16 @@ mod none;
 mod proxy;
 mod refusal;
 mod shutdown_kind;
+mod stop;
 mod unsupported;
+mod windows;
 
 pub use bus::Bus;
 pub use choose::{choose, needs_network, release_of};
 pub use desk::{Desk, Lock};
 pub use fleetlock::FleetLock;
+pub use gates::Gated;
+pub use hooks::Hooks;
 pub use http::{Http, Trust};
 pub use logind::Logind;
 pub use node_id::node_id;
@@ -38,6 +45,9 @@ pub use refusal::{Fate, Holder, Kind, Refusal};
 pub use shutdown_kind::{ShutdownKind, ShutdownUnknown, pending_shutdown};
 pub use unsupported::Unsupported;
 
+/// Gates that may stay closed for hours and are asked before a slot is taken.
+pub const LONG_GATES: [&str; 3] = [stop::FILE, stop::URL, windows::NAME];
+
 /// What to ask a coordinator for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
@@ -45,6 +55,20 @@ pub struct Request {
     pub reason: String,
     /// Whether another program's block inhibitor (`systemd-inhibit --what=shutdown`) is a no.
     pub respect_inhibitors: bool,
+    /// Whether it is the reboot that leaves a failed trial, rather than the one that tries.
+    pub back: bool,
+}
+
+/// One question that a request asks, for people who want to know before it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// Who is asked: a gate, or a coordinator.
+    pub who: String,
+    /// What, in words.
+    pub asks: String,
+    /// Why it says no, none inside where it says yes; none where it was not asked, since asking
+    /// changes something.
+    pub no: Option<Option<String>>,
 }
 
 /// What has become of a reboot that was granted and has not happened yet.
@@ -81,6 +105,10 @@ pub trait Coordinator: std::fmt::Debug {
     /// # Errors
     /// Why there is no reboot, or none that is recorded.
     fn request(&self, request: &Request, desk: &mut dyn Desk) -> Result<(), Refusal>;
+
+    /// Everything that [`request`](Self::request) would ask, in its order. With `ask`, what can be asked
+    /// without changing anything is asked.
+    fn questions(&self, request: &Request, ask: bool) -> Vec<Question>;
 
     /// What has become of a reboot that was granted `age` ago. Changes nothing.
     ///

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Coordinator, Desk, Refusal, Request, Standing};
+use super::{Coordinator, Desk, Question, Refusal, Request, Standing};
 
 /// `coordinator = "none"`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,6 +26,14 @@ impl Coordinator for NoCoordinator {
 
     fn request(&self, _request: &Request, _desk: &mut dyn Desk) -> Result<(), Refusal> {
         Err(by_hand())
+    }
+
+    fn questions(&self, _request: &Request, ask: bool) -> Vec<Question> {
+        vec![Question {
+            who: self.name().to_owned(),
+            asks: "nobody; whoever reboots the machine tries the new command line".to_owned(),
+            no: ask.then(|| None),
+        }]
     }
 
     /// Whoever reboots the machine does so some day.

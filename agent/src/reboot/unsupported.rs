@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Coordinator, Desk, Refusal, Request, Standing};
+use super::{Coordinator, Desk, Question, Refusal, Request, Standing};
 
 /// A coordinator of which only the name is known. It refuses everything and asks nobody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,14 @@ impl Coordinator for Unsupported {
     /// Nothing was ever asked for, so nothing is under way because of the agent.
     fn cancel(&self) -> Result<(), Refusal> {
         Ok(())
+    }
+
+    fn questions(&self, _request: &Request, ask: bool) -> Vec<Question> {
+        vec![Question {
+            who: self.name().to_owned(),
+            asks: "whether it reboots the machine".to_owned(),
+            no: ask.then(|| self.can().err().map(|r| r.to_string())),
+        }]
     }
 
     fn poll(&self, _age: Duration) -> Result<Standing, Refusal> {

@@ -1,6 +1,7 @@
 //! Running a program: fixed environment, time limit, bounded output.
 
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ pub struct Output {
     pub stderr: Vec<u8>,
 }
 
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const MAX_OUTPUT: u64 = 8 << 20;
 
 /// Runs `argv`, inside the root when that is not `/`, and returns what it said whatever its exit status.
@@ -41,10 +43,7 @@ pub fn run(root: &Root, argv: &[&str], limit: Duration) -> Result<Output, SysErr
     let mut child = Command::new(program)
         .args(rest)
         .env_clear()
-        .env(
-            "PATH",
-            "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        )
+        .env("PATH", PATH)
         .env("LC_ALL", "C.UTF-8")
         .current_dir("/")
         .stdin(Stdio::null())
@@ -116,6 +115,83 @@ fn read_some(stream: impl Read) -> Vec<u8> {
     // The rest is read and dropped, so that the program does not block on a full pipe.
     let _ = std::io::copy(&mut stream, &mut std::io::sink());
     bytes
+}
+
+/// Runs one program of the operator's in a process group of its own, with more in its environment. When the
+/// time is over, the whole group is killed; what it has left running after its end is not waited for.
+///
+/// # Errors
+/// It cannot be started, or takes longer than `limit`.
+pub fn run_group(
+    root: &Root,
+    program: &str,
+    env: &[(&str, &str)],
+    limit: Duration,
+) -> Result<Output, SysError> {
+    let fail = |why: String| SysError::Process {
+        program: program.to_owned(),
+        why,
+    };
+    if !root.is_live() {
+        return Err(fail(
+            "it belongs to a directory and not to the running system".to_owned(),
+        ));
+    }
+    let mut child = Command::new(program)
+        .env_clear()
+        .env("PATH", PATH)
+        .env("LC_ALL", "C.UTF-8")
+        .envs(env.iter().copied())
+        .current_dir("/")
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| fail(format!("cannot start: {e}")))?;
+    let group = i32::try_from(child.id())
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    let stdout = child.stdout.take().map(read_aside);
+    let stderr = child.stderr.take().map(read_aside);
+    let until = clock::now() + limit;
+    let mut pause = Duration::from_millis(1);
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if clock::now() >= until => {
+                if let Some(group) = group {
+                    let _ =
+                        rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+                }
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(fail(format!(
+                    "took longer than {} s and was stopped",
+                    limit.as_secs()
+                )));
+            }
+            Ok(None) => clock::sleep(pause),
+            Err(e) => return Err(fail(format!("cannot wait for it: {e}"))),
+        }
+        pause = (pause * 2).min(Duration::from_millis(50));
+    };
+    // Somebody in the background may hold the other end for ever.
+    let said = |from: Option<std::sync::mpsc::Receiver<Vec<u8>>>| {
+        from.and_then(|from| from.recv_timeout(Duration::from_secs(1)).ok())
+            .unwrap_or_default()
+    };
+    Ok(Output {
+        status: status.code(),
+        stdout: said(stdout),
+        stderr: said(stderr),
+    })
+}
+
+fn read_aside(stream: impl Read + Send + 'static) -> std::sync::mpsc::Receiver<Vec<u8>> {
+    let (to, from) = std::sync::mpsc::channel();
+    std::thread::spawn(move || to.send(read_some(stream)));
+    from
 }
 
 /// Resets the machine at once, after a sync: no unit is stopped, GRUB comes next.
