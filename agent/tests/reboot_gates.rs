@@ -13,7 +13,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gdr_agent::reboot::{Hooks, Kind, Request, choose, needs_network};
+use gdr_agent::reboot::{Hooks, Kind, Request, asked_apart, choose};
 use gdr_agent::sys::Root;
 use gdr_policy::{Policy, Source};
 use http_support::{Reply, Server, Tls};
@@ -93,7 +93,7 @@ fn what_costs_nothing_is_asked_first_and_programs_only_under_a_slot() {
     };
     assert_eq!(who(&policy("")), ["stop-file", "gpu", "logind"]);
     let root = Root::open(dir.path()).unwrap();
-    assert!(!needs_network(&root, &policy("")) && needs_network(&root, &policy(FLEET)));
+    assert!(!asked_apart(&root, &policy("")) && asked_apart(&root, &policy(FLEET)));
     let all = format!(
         "{FLEET}[reboot.gates]\nwindows = [\"00:00-24:00\"]\nstop_url = \"http://127.0.0.1:9/\"\n"
     );
@@ -125,7 +125,7 @@ fn what_costs_nothing_is_asked_first_and_programs_only_under_a_slot() {
             "logind"
         ]
     );
-    assert!(needs_network(&root, &policy("")), "programs may need one");
+    assert!(asked_apart(&root, &policy("")), "programs may need one");
     assert_eq!(
         who(&policy("[reboot.gates]\ngpu = \"ignore\"\n")),
         ["stop-file", "pre-reboot.d", "logind"]

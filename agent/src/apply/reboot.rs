@@ -10,7 +10,7 @@ use super::wait;
 use crate::journal::{Journal, Record};
 use crate::machine::{Event, State, step};
 use crate::reboot::{
-    Coordinator, Desk, Kind, LONG_GATES, Lock, Refusal, Request, Standing, choose, needs_network,
+    Coordinator, Desk, Kind, LONG_GATES, Lock, Refusal, Request, Standing, asked_apart, choose,
     release_of,
 };
 use crate::state::{self, Waiting};
@@ -103,6 +103,7 @@ impl Engine<'_> {
     pub fn release(&mut self) -> Result<(), EngineError> {
         let record = self.record()?;
         let Some(lock) = record.work.lock.clone() else {
+            self.call_back();
             return Ok(());
         };
         if !record.txn.state.is_final() || self.holds(record) {
@@ -120,6 +121,24 @@ impl Engine<'_> {
                 tracing::warn!("the slot is not given back yet: {refusal}");
                 self.note(RELEASE, &refusal)
             }
+        }
+    }
+
+    /// What waits for hours, and is in nobody's memory after a reboot, is called back when a person ends the
+    /// transaction before it came.
+    fn call_back(&self) {
+        use gdr_policy::Coordinator::{Rebootmgr, Sentinel};
+        let waits = self.journal.last().is_some_and(|record| {
+            let named = record.work.policy.reboot.coordinator;
+            record.txn.granted
+                && record.txn.state.is_final()
+                && matches!(named, Rebootmgr | Sentinel)
+        });
+        if !waits || self.nobody_to_ask() || self.asks != Asks::Now {
+            return;
+        }
+        if let Err(refusal) = self.chosen().and_then(|c| c.cancel()) {
+            tracing::warn!("the reboot that was asked for is not called back: {refusal}");
         }
     }
 
@@ -189,7 +208,7 @@ impl Engine<'_> {
         Ok(match self.asks {
             Asks::Now => true,
             Asks::Locally => {
-                record.work.lock.is_none() && !needs_network(self.root, &record.work.policy)
+                record.work.lock.is_none() && !asked_apart(self.root, &record.work.policy)
             }
             Asks::WhenDue => self
                 .waiting(wants)

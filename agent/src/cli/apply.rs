@@ -149,6 +149,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
                 .help("nothing was changed; `gdr-agent apply --no-reboot` stages without asking")
         })?;
     }
+    if wants_reboot && policy.reboot.coordinator == gdr_policy::Coordinator::Sentinel {
+        plan.notes.push(reboot::KURED.to_owned());
+    }
     context.out.progress("staging");
     engine.begin(id, &policy, &digest, &plan, wants_reboot)?;
     if plan.trial.is_some() && wants_reboot {

@@ -11,7 +11,7 @@ use crate::facts::gdr::PEERMEM;
 use crate::journal::Record;
 use crate::machine::{Boot, Event, GrubView, Marker, State};
 use crate::plan::{self, GdrPath, MARKER};
-use crate::reboot::{Bus, ShutdownKind, needs_network, pending_shutdown};
+use crate::reboot::{Bus, ShutdownKind, asked_apart, pending_shutdown};
 use crate::state;
 use crate::sys::{SysError, clock, freeze, module, process};
 use crate::world::World;
@@ -245,7 +245,7 @@ fn ask(context: &Context) -> Result<Exit, CliError> {
         return Ok(Exit::Done);
     };
     let outstanding =
-        !record.txn.state.is_final() && needs_network(&context.root, &record.work.policy);
+        !record.txn.state.is_final() && asked_apart(&context.root, &record.work.policy);
     if !outstanding && record.work.lock.is_none() {
         return Ok(Exit::Done);
     }

@@ -17,7 +17,8 @@ use super::hooks::{self, Hooks};
 use super::stop::{StopFile, StopUrl};
 use super::windows::Windows;
 use super::{
-    Bus, Coordinator, FleetLock, Http, Logind, NoCoordinator, Refusal, Trust, Unsupported, node_id,
+    Bus, Coordinator, FleetLock, Http, Logind, NoCoordinator, Rebootmgr, Refusal, Sentinel, Trust,
+    node_id,
 };
 use crate::sys::{Root, SysError};
 
@@ -30,8 +31,8 @@ pub fn choose(root: &Root, policy: &Policy) -> Result<Box<dyn Coordinator>, Refu
     let last: Box<dyn Coordinator> = match reboot.coordinator {
         Named::None => return Ok(Box::new(NoCoordinator)),
         Named::Logind | Named::Fleetlock => Box::new(Logind::new(Bus::system())),
-        Named::Rebootmgr => Box::new(Unsupported::Rebootmgr),
-        Named::Sentinel => Box::new(Unsupported::Sentinel),
+        Named::Rebootmgr => Box::new(Rebootmgr::new(Bus::system())),
+        Named::Sentinel => Box::new(Sentinel::new(again(root)?)),
     };
     let programs = hooks::any(root).map_err(unusable)?;
     let (mut before, mut after): (Vec<Box<dyn Gate>>, Vec<Box<dyn Gate>>) =
@@ -89,13 +90,16 @@ pub fn release_of(root: &Root, lock: &Lock) -> Result<Box<dyn Coordinator>, Refu
     fleetlock(root, lock.clone(), Box::new(NoCoordinator))
 }
 
-/// Whether asking takes more than the socket of a bus: a network, or programs of the operator's.
+/// Whether asking takes more than the socket of a bus: a network, programs of the operator's, files in /run. Another
+/// unit does that than the ones that may write under /boot.
 #[must_use]
-pub fn needs_network(root: &Root, policy: &Policy) -> bool {
+pub fn asked_apart(root: &Root, policy: &Policy) -> bool {
     let reboot = &policy.reboot;
     // A directory that cannot be listed is an error where it is asked.
     let programs = hooks::any(root).unwrap_or(true);
-    reboot.coordinator == Named::Fleetlock || reboot.gates.stop_url.is_some() || programs
+    matches!(reboot.coordinator, Named::Fleetlock | Named::Sentinel)
+        || reboot.gates.stop_url.is_some()
+        || programs
 }
 
 /// What is asked for and given back at the policy's FleetLock server.

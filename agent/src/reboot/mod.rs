@@ -24,14 +24,16 @@ mod logind;
 mod node_id;
 mod none;
 mod proxy;
+mod rebootmgr;
 mod refusal;
+mod sentinel;
 mod shutdown_kind;
 mod stop;
-mod unsupported;
+mod varlink;
 mod windows;
 
 pub use bus::Bus;
-pub use choose::{choose, needs_network, release_of};
+pub use choose::{asked_apart, choose, release_of};
 pub use desk::{Desk, Lock};
 pub use fleetlock::FleetLock;
 pub use gates::Gated;
@@ -41,9 +43,10 @@ pub use logind::Logind;
 pub use node_id::node_id;
 pub use none::NoCoordinator;
 pub use proxy::Proxies;
+pub use rebootmgr::Rebootmgr;
 pub use refusal::{Fate, Holder, Kind, Refusal};
+pub use sentinel::{KURED, Sentinel};
 pub use shutdown_kind::{ShutdownKind, ShutdownUnknown, pending_shutdown};
-pub use unsupported::Unsupported;
 
 /// Gates that may stay closed for hours and are asked before a slot is taken.
 pub const LONG_GATES: [&str; 3] = [stop::FILE, stop::URL, windows::NAME];
