@@ -11,6 +11,31 @@ pub const COMMITTED: &str = "/var/lib/gdr-agent/committed.json";
 /// The policies that are not tried again by themselves.
 pub const QUARANTINE: &str = "/var/lib/gdr-agent/quarantine.json";
 
+/// What the transaction waits for.
+pub const WAITING: &str = "/var/lib/gdr-agent/waiting.json";
+
+/// What a transaction waits for, and since when. Only a courtesy: without it, it is asked at once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Waiting {
+    /// The file's format, 1.
+    pub format: u32,
+    /// The transaction.
+    pub txn: String,
+    /// What was asked for: `reboot` or `release`.
+    pub wants: String,
+    /// The refusal's kind, such as `busy`.
+    pub kind: String,
+    /// The refusal in words.
+    pub text: String,
+    /// When it was first refused, seconds since 1970.
+    pub since: u64,
+    /// How often it was refused since then.
+    pub tries: u32,
+    /// Not asked again before this, seconds since 1970.
+    pub next: u64,
+}
+
 /// The policy that was proven and that every boot keeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -105,6 +130,25 @@ pub fn quarantine(root: &Root) -> Result<Quarantine, StateError> {
 /// It cannot be written; the old one is still there then.
 pub fn write_quarantine(root: &Root, list: &Quarantine) -> Result<(), SysError> {
     write::replace(root, QUARANTINE, &bytes(list), None)
+}
+
+/// What is waited for, if anything.
+///
+/// # Errors
+/// The file is there and cannot be used.
+pub fn waiting(root: &Root) -> Result<Option<Waiting>, StateError> {
+    read(root, WAITING)
+}
+
+/// Writes down what is waited for, or that nothing is.
+///
+/// # Errors
+/// It cannot be written; the old one is still there then.
+pub fn write_waiting(root: &Root, waiting: Option<&Waiting>) -> Result<(), SysError> {
+    match waiting {
+        Some(waiting) => write::replace(root, WAITING, &bytes(waiting), None),
+        None => write::remove(root, WAITING),
+    }
 }
 
 fn read<T: for<'de> Deserialize<'de>>(

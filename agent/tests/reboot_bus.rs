@@ -8,65 +8,19 @@
 
 mod reboot_support;
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use gdr_agent::reboot::{
-    Bus, Coordinator, Fate, Kind, Logind, Refusal, Request, ShutdownKind, pending_shutdown,
+    Coordinator, Fate, Kind, Logind, Refusal, Request, ShutdownKind, pending_shutdown,
 };
+use reboot_support::daemon::Daemon;
 use reboot_support::{Age, Fake, Setup};
-
-struct Daemon {
-    child: Child,
-    address: String,
-    _dir: tempfile::TempDir,
-}
-
-impl Daemon {
-    /// None, with a word about it, where `dbus-daemon` is not installed.
-    fn start() -> Option<Self> {
-        let dir = tempfile::tempdir().unwrap();
-        let socket = dir.path().join("bus");
-        let mut child = match Command::new("dbus-daemon")
-            .args(["--session", "--nofork", "--nopidfile", "--print-address=1"])
-            .arg(format!("--address=unix:path={}", socket.display()))
-            .stdout(Stdio::piped())
-            .spawn()
-        {
-            Ok(child) => child,
-            Err(e) => {
-                println!("SKIPPED: dbus-daemon cannot be started ({e}); install the package dbus");
-                return None;
-            }
-        };
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        Some(Self {
-            child,
-            address: line.trim().to_owned(),
-            _dir: dir,
-        })
-    }
-
-    fn bus(&self) -> Bus {
-        Bus::at(&self.address).with_limit(Duration::from_secs(20))
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 fn request(respect_inhibitors: bool) -> Request {
     Request {
         reason: "trial of tx1".to_owned(),
         respect_inhibitors,
+        back: false,
     }
 }
 

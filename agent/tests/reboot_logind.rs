@@ -55,6 +55,7 @@ impl Scene {
         let request = Request {
             reason: "trial of tx1".to_owned(),
             respect_inhibitors,
+            back: false,
         };
         self.logind.request(&request, &mut || {
             // Long enough for a lock that was dropped too early to show.
@@ -490,6 +491,7 @@ fn no_bus_is_said_with_its_path_and_what_to_do() {
                     &Request {
                         reason: String::new(),
                         respect_inhibitors: true,
+                        back: false,
                     },
                     &mut || panic!("granted by nobody"),
                 )
@@ -547,6 +549,7 @@ fn the_callback_may_talk_to_the_bus() {
     let request = Request {
         reason: String::new(),
         respect_inhibitors: true,
+        back: false,
     };
     let mut seen = None;
     scene

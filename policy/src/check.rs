@@ -15,6 +15,7 @@ pub(crate) const REBOOTS: RangeInclusive<u32> = 0..=10;
 /// Entries of one list.
 pub(crate) const LIST: usize = 64;
 const DEADLINE_SECS: RangeInclusive<u64> = 60..=24 * 3600;
+const HOOK_SECS: RangeInclusive<u64> = 1..=3600;
 const GBPS: RangeInclusive<f64> = 0.1..=10_000.0;
 /// Arguments that `kernel.iommu` decides about.
 const IOMMU_ARGS: [&str; 4] = ["iommu", "intel_iommu", "amd_iommu", "iommu.passthrough"];
@@ -121,6 +122,14 @@ fn ranges(policy: &Policy, out: &mut Vec<Finding>) {
         let message = format!("{} is not between 1m and 24h", policy.trial.deadline);
         out.push(Finding::error([At::key("trial.deadline")], message));
     }
+    let limit = policy.reboot.gates.hook_limit;
+    if !HOOK_SECS.contains(&limit.as_secs()) {
+        let message = format!("{limit} is not between 1s and 1h");
+        out.push(Finding::error(
+            [At::key("reboot.gates.hook_limit")],
+            message,
+        ));
+    }
     if let Some(bandwidth) = &policy.verify.bandwidth
         && !GBPS.contains(&bandwidth.min_gbps)
     {
@@ -157,6 +166,12 @@ fn lists(policy: &Policy, out: &mut Vec<Finding>) {
     repeats("kernel.set", &kernel.set, arg, out);
     repeats("kernel.remove", &kernel.remove, arg, out);
     repeats("acs.clear", &acs.clear, ToString::to_string, out);
+    repeats(
+        "reboot.gates.windows",
+        &policy.reboot.gates.windows,
+        ToString::to_string,
+        out,
+    );
     repeats("verify.require", &verify.require, ToString::to_string, out);
     repeats("verify.warn", &verify.warn, ToString::to_string, out);
 

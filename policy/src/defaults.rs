@@ -2,10 +2,12 @@
 
 use std::str::FromStr;
 
-use crate::policy::{Acs, Devices, Gdr, Kernel, Peermem, Policy, Reboot, Trial, VERSION, Verify};
+use crate::policy::{
+    Acs, Devices, Gates, Gdr, Kernel, Peermem, Policy, Reboot, Trial, VERSION, Verify,
+};
 use crate::types::{
-    AcsBit, AcsMethod, AcsScope, Bake, CheckGroup, Coordinator, Duration, Fallback, FleetlockGroup,
-    GdrPath, Invalid, IommuMode, Peer, PeermemPackage, Selector,
+    AcsBit, AcsMethod, AcsScope, Bake, BusyGpu, CheckGroup, Coordinator, Duration, Fallback,
+    FleetlockGroup, GdrPath, Invalid, IommuMode, Peer, PeermemPackage, Selector,
 };
 
 impl Default for Policy {
@@ -90,7 +92,21 @@ impl Default for Reboot {
             allow: false,
             max: 2,
             respect_inhibitors: true,
+            gates: Gates::default(),
             fleetlock: None,
+        }
+    }
+}
+
+impl Default for Gates {
+    fn default() -> Self {
+        Self {
+            gpu: BusyGpu::Wait,
+            windows: Vec::new(),
+            time_zone: known("UTC"),
+            stop_file: known("/etc/gdr-agent/stop"),
+            stop_url: None,
+            hook_limit: known::<Duration>("5m"),
         }
     }
 }

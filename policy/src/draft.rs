@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::defaults;
 use crate::policy::{Bandwidth, Fleetlock, Policy};
-use crate::types::{FleetlockGroup, FleetlockUrl, Peer};
+use crate::types::{AfterFailure, FilePath, FleetlockGroup, FleetlockUrl, Peer};
 
 /// Where a key or a table header was last seen.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub(crate) struct Draft {
     // Optional tables exist only once all files are read, so their keys wait here.
     pub(crate) url: Option<FleetlockUrl>,
     pub(crate) group: Option<FleetlockGroup>,
+    pub(crate) ca: Option<FilePath>,
+    pub(crate) after_failure: Option<AfterFailure>,
     pub(crate) peer: Option<Peer>,
     pub(crate) min_gbps: Option<f64>,
     /// Keys with a value, of a list at least its valid entries, and where.
@@ -51,7 +53,12 @@ impl Draft {
         match self.url.take() {
             Some(url) => {
                 let group = self.group.take().unwrap_or_else(defaults::fleetlock_group);
-                self.policy.reboot.fleetlock = Some(Fleetlock { url, group });
+                self.policy.reboot.fleetlock = Some(Fleetlock {
+                    url,
+                    group,
+                    ca: self.ca.take(),
+                    failed: self.after_failure.take().unwrap_or(AfterFailure::Release),
+                });
             }
             None => missing.push(Missing {
                 table: "reboot.fleetlock",

@@ -105,12 +105,44 @@ pub(crate) const KEYS: &[Key] = &[
         read: |d, v, c| set(&mut d.policy.reboot.respect_inhibitors, v, c),
     },
     Key {
+        path: "reboot.gates.gpu",
+        read: |d, v, c| set(&mut d.policy.reboot.gates.gpu, v, c),
+    },
+    Key {
+        path: "reboot.gates.windows",
+        read: |d, v, c| set(&mut d.policy.reboot.gates.windows, v, c),
+    },
+    Key {
+        path: "reboot.gates.time_zone",
+        read: |d, v, c| set(&mut d.policy.reboot.gates.time_zone, v, c),
+    },
+    Key {
+        path: "reboot.gates.stop_file",
+        read: |d, v, c| set(&mut d.policy.reboot.gates.stop_file, v, c),
+    },
+    Key {
+        path: "reboot.gates.stop_url",
+        read: |d, v, c| set(&mut d.policy.reboot.gates.stop_url, v, c),
+    },
+    Key {
+        path: "reboot.gates.hook_limit",
+        read: |d, v, c| set(&mut d.policy.reboot.gates.hook_limit, v, c),
+    },
+    Key {
         path: "reboot.fleetlock.url",
         read: |d, v, c| set(&mut d.url, v, c),
     },
     Key {
         path: "reboot.fleetlock.group",
         read: |d, v, c| set(&mut d.group, v, c),
+    },
+    Key {
+        path: "reboot.fleetlock.ca",
+        read: |d, v, c| set(&mut d.ca, v, c),
+    },
+    Key {
+        path: "reboot.fleetlock.failed",
+        read: |d, v, c| set(&mut d.after_failure, v, c),
     },
     Key {
         path: "verify.require",

@@ -38,14 +38,14 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use load::{Loaded, load};
 pub use origins::{Origin, Origins};
 pub use policy::{
-    Acs, Bandwidth, Devices, Fleetlock, Gdr, Kernel, Peermem, Policy, Reboot, Trial, VERSION,
-    Verify,
+    Acs, Bandwidth, Devices, Fleetlock, Gates, Gdr, Kernel, Peermem, Policy, Reboot, Trial,
+    VERSION, Verify,
 };
 pub use schema::json_schema;
 pub use source::{MAX_SIZE, Source};
 pub use starter::starter;
 pub use types::{
-    AcsBit, AcsMethod, AcsScope, Bake, CheckGroup, Coordinator, Duration, Fallback, FleetlockGroup,
-    FleetlockUrl, GdrPath, Invalid, IommuMode, KernelArg, ModuleName, PackageName, Peer,
-    PeermemPackage, Selector,
+    AcsBit, AcsMethod, AcsScope, AfterFailure, Bake, BusyGpu, CheckGroup, Coordinator, Duration,
+    Fallback, FilePath, FleetlockGroup, FleetlockUrl, GdrPath, Invalid, IommuMode, KernelArg,
+    ModuleName, PackageName, Peer, PeermemPackage, Selector, TimeZone, Window,
 };

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::check;
 use crate::types::{
-    AcsBit, AcsMethod, AcsScope, Bake, CheckGroup, Coordinator, Duration, Fallback, FleetlockGroup,
-    FleetlockUrl, GdrPath, IommuMode, KernelArg, Peer, PeermemPackage, Selector,
+    AcsBit, AcsMethod, AcsScope, AfterFailure, Bake, BusyGpu, CheckGroup, Coordinator, Duration,
+    Fallback, FilePath, FleetlockGroup, FleetlockUrl, GdrPath, IommuMode, KernelArg, Peer,
+    PeermemPackage, Selector, TimeZone, Window,
 };
 
 /// The policy format that this crate reads.
@@ -134,9 +135,34 @@ pub struct Reboot {
     pub max: u32,
     /// Wait while somebody holds a logind inhibitor.
     pub respect_inhibitors: bool,
+    /// What must be open before anybody is asked.
+    pub gates: Gates,
     /// The FleetLock server; needed by `coordinator = "fleetlock"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fleetlock: Option<Fleetlock>,
+}
+
+/// What must be open before anybody is asked for a reboot. `/etc/gdr-agent/pre-reboot.d` belongs to
+/// them: programs there are run in order of their names, and one that does not exit with 0 says
+/// "not now".
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Gates {
+    /// What to do while a process computes on a GPU.
+    pub gpu: BusyGpu,
+    /// When reboots may be asked for; an empty list is always. The way back from a failed trial does
+    /// not wait for a window.
+    #[schemars(length(max = 64), extend("uniqueItems" = true))]
+    pub windows: Vec<Window>,
+    /// The clock that windows are read on.
+    pub time_zone: TimeZone,
+    /// While this file is there, nothing reboots.
+    pub stop_file: FilePath,
+    /// While this URL is there (200), or cannot be known not to be (404 or 410), nothing reboots.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop_url: Option<FleetlockUrl>,
+    /// How long one program in pre-reboot.d may run; 1s to 1h.
+    pub hook_limit: Duration,
 }
 
 /// A FleetLock server.
@@ -148,6 +174,12 @@ pub struct Fleetlock {
     /// The group that the node belongs to.
     #[serde(default = "default_group")]
     pub group: FleetlockGroup,
+    /// A file with certificates of authorities, in PEM form, that count beside the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca: Option<FilePath>,
+    /// What becomes of the slot of a node whose trial failed.
+    #[serde(default = "default_failed")]
+    pub failed: AfterFailure,
 }
 
 /// What must hold after the trial boot, and later.
@@ -203,6 +235,10 @@ impl Serialize for Policy {
 
 fn default_group() -> FleetlockGroup {
     crate::defaults::fleetlock_group()
+}
+
+fn default_failed() -> AfterFailure {
+    AfterFailure::Release
 }
 
 fn default_peer() -> Peer {

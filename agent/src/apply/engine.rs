@@ -1,13 +1,14 @@
 //! The loop: event, next state made durable, effects, their events.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use gdr_policy::Policy;
 
 use crate::journal::{Journal, JournalError, Record, Work};
 use crate::machine::{Budget, Effect, Event, State, Txn, step};
 use crate::plan::Plan;
-use crate::reboot::{Bus, Coordinator, Kind, Logind, NoCoordinator, Refusal, Request, Unsupported};
+use crate::reboot::{Coordinator, Kind, Refusal, choose};
 use crate::state::{self, Quarantined, StateError};
 use crate::sys::{Root, SysError, clock, lock, process};
 use crate::world::World;
@@ -35,6 +36,9 @@ pub struct Engine<'r> {
     pub(super) root: &'r Root,
     pub(super) journal: Journal<'r>,
     pub(super) progress: Progress<'r>,
+    pub(super) asks: Asks,
+    pub(super) coordinator: Option<Rc<dyn Coordinator>>,
+    pub(super) frees: bool,
     _lock: lock::Lock,
 }
 
@@ -48,6 +52,17 @@ impl std::fmt::Debug for Progress<'_> {
     }
 }
 
+/// How insistently others are asked for a reboot, or told that it is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    /// At once: a person wants it.
+    Now,
+    /// When it is time again after a refusal.
+    WhenDue,
+    /// Only over a bus: for units without a network, next to one that has it.
+    Locally,
+}
+
 impl<'r> Engine<'r> {
     /// Takes the lock and opens the journal.
     ///
@@ -59,6 +74,9 @@ impl<'r> Engine<'r> {
             root,
             journal: Journal::open(root)?,
             progress: Progress(&|text| tracing::info!("{text}")),
+            asks: Asks::Now,
+            coordinator: None,
+            frees: false,
             _lock: lock,
         })
     }
@@ -68,6 +86,16 @@ impl<'r> Engine<'r> {
     pub fn telling(mut self, progress: &'r dyn Fn(&str)) -> Self {
         self.progress = Progress(progress);
         self
+    }
+
+    /// Sets how insistently others are asked; [`Asks::Now`] unless set.
+    pub fn ask(&mut self, asks: Asks) {
+        self.asks = asks;
+    }
+
+    /// Asks this coordinator instead of the policy's, for a directory, too.
+    pub fn coordinate(&mut self, coordinator: Rc<dyn Coordinator>) {
+        self.coordinator = Some(coordinator);
     }
 
     /// The last record.
@@ -126,6 +154,8 @@ impl<'r> Engine<'r> {
             packages: Vec::new(),
             bake: plan.bake,
             unmet: Vec::new(),
+            // A slot that was not given back yet is this transaction's to give back.
+            lock: self.journal.last().and_then(|r| r.work.lock.clone()),
         };
         self.journal.begin(txn, work)?;
         let event = self.carry_out(Effect::Stage)?;
@@ -219,8 +249,10 @@ impl<'r> Engine<'r> {
                 self.quarantine()?;
                 None
             }
-            // logind holds nothing for us.
-            Effect::Release => None,
+            Effect::Release => {
+                self.release()?;
+                None
+            }
         })
     }
 
@@ -255,33 +287,6 @@ impl<'r> Engine<'r> {
         self.send(event)
     }
 
-    fn ask_reboot(&mut self) -> Result<Option<Event>, EngineError> {
-        let record = self.record()?;
-        let reboot = &record.work.policy.reboot;
-        // Nobody is asked for the reboot of a directory, or where the operator reboots: the next
-        // boot, whoever causes it, is the trial.
-        if !self.root.is_live() || reboot.coordinator == gdr_policy::Coordinator::None {
-            return Ok(Some(Event::Granted));
-        }
-        let coordinator = coordinator(reboot.coordinator);
-        let request = Request {
-            reason: format!("gdr-agent transaction {}", record.txn.id),
-            respect_inhibitors: reboot.respect_inhibitors,
-        };
-        let (next, _) = step(&record.txn, &Event::Granted);
-        let work = record.work.clone();
-        let journal = &mut self.journal;
-        let mut granted = || {
-            journal
-                .append(next.clone(), work.clone(), "Granted")
-                .map_err(|e| e.to_string())
-        };
-        match coordinator.request(&request, &mut granted) {
-            Ok(()) => Ok(None),
-            Err(refusal) => Ok(Some(Event::Denied(refusal.to_string()))),
-        }
-    }
-
     fn quarantine(&mut self) -> Result<(), EngineError> {
         let record = self.record()?;
         let mut list = state::quarantine(self.root)?;
@@ -313,21 +318,11 @@ pub fn can_ask(root: &Root, policy: &Policy) -> Result<(), Refusal> {
     if !root.is_live() || policy.reboot.coordinator == gdr_policy::Coordinator::None {
         return Ok(());
     }
-    match coordinator(policy.reboot.coordinator).can() {
+    match choose(root, policy)?.can() {
         // Somebody holds it up, or it is busy: that passes.
         Err(refusal) if refusal.kind() == Kind::Denied && !refusal.holders().is_empty() => Ok(()),
         Err(refusal) if refusal.kind() == Kind::Busy => Ok(()),
         result => result,
-    }
-}
-
-fn coordinator(kind: gdr_policy::Coordinator) -> Box<dyn Coordinator> {
-    match kind {
-        gdr_policy::Coordinator::Logind => Box::new(Logind::new(Bus::system())),
-        gdr_policy::Coordinator::None => Box::new(NoCoordinator),
-        gdr_policy::Coordinator::Rebootmgr => Box::new(Unsupported::Rebootmgr),
-        gdr_policy::Coordinator::Fleetlock => Box::new(Unsupported::FleetLock),
-        gdr_policy::Coordinator::Sentinel => Box::new(Unsupported::Sentinel),
     }
 }
 

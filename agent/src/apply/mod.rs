@@ -8,10 +8,12 @@ mod files;
 mod menu;
 mod modules;
 mod packages;
+mod reboot;
 mod stage;
 mod undo;
+mod wait;
 
 pub use acs::early as early_acs;
 pub use arm::read_env;
-pub use engine::{Engine, EngineError, LOCK, boot_id, can_ask};
+pub use engine::{Asks, Engine, EngineError, LOCK, boot_id, can_ask};
 pub(crate) use modules::why as why_not_loaded;

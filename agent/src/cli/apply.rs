@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use gdr_policy::Bake;
+use gdr_policy::{Bake, Policy};
 
 use super::output::{paint, style};
 use super::status::{self, Status};
@@ -12,6 +12,7 @@ use crate::apply::{Engine, can_ask};
 use crate::journal::Record;
 use crate::machine::{Event, FailureKind, State};
 use crate::plan::{Plan, Refusal, Step};
+use crate::reboot::{self, Request};
 use crate::state;
 use crate::world::World;
 
@@ -30,6 +31,9 @@ pub(super) struct Args {
     /// Try a policy again that failed its trial.
     #[arg(long)]
     retry: bool,
+    /// Say who would be asked for the reboot, in which order, and what they say now; change nothing.
+    #[arg(long, conflicts_with_all = ["reboot", "no_reboot", "bake", "retry"])]
+    dry_run_reboot: bool,
 }
 
 /// The JSON of `apply`.
@@ -51,6 +55,31 @@ pub(super) struct Output {
     notes: Vec<String>,
     /// Where the transaction stands.
     status: Option<Status>,
+    /// Who would be asked for the reboot; only with `--dry-run-reboot`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reboot: Option<Rehearsal>,
+}
+
+/// Who would be asked for the reboot.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Rehearsal {
+    /// The policy's coordinator.
+    coordinator: String,
+    /// Everything that would be asked, in this order. The first no ends it.
+    would_ask: Vec<Asked>,
+}
+
+/// One question.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Asked {
+    /// A gate, or a coordinator.
+    who: String,
+    /// What it is asked, in words.
+    asks: String,
+    /// `yes` or `no`; `not-asked` where asking changes something.
+    answer: &'static str,
+    /// Why not.
+    reason: Option<String>,
 }
 
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
@@ -60,6 +89,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     let policy = policy.loaded.policy;
     let mut world = World::read(&context.root, &policy)?;
     world.facts.bake = args.bake;
+    if args.dry_run_reboot {
+        return rehearse(context, digest, &policy);
+    }
     world.survey(&context.root, &policy);
     let wants_reboot = (args.reboot || policy.reboot.allow || args.bake) && !args.no_reboot;
 
@@ -121,6 +153,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
                 .help("nothing was changed; `gdr-agent apply --no-reboot` stages without asking")
         })?;
     }
+    if wants_reboot && policy.reboot.coordinator == gdr_policy::Coordinator::Sentinel {
+        plan.notes.push(reboot::KURED.to_owned());
+    }
     context.out.progress("staging");
     engine.begin(id, &policy, &digest, &plan, wants_reboot)?;
     if plan.trial.is_some() && wants_reboot {
@@ -133,6 +168,67 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     let record = engine.last().cloned();
     let exit = record.as_ref().map_or(Exit::Internal, outcome);
     report(context, digest, plan, true, record.as_ref(), exit)
+}
+
+/// Asks what can be asked without changing anything.
+fn rehearse(context: &Context, digest: String, policy: &Policy) -> Result<Exit, CliError> {
+    let refused = |refusal: reboot::Refusal| {
+        CliError::new(Exit::Person, refusal.kind().as_str(), refusal.to_string())
+    };
+    let request = Request {
+        reason: "a dry run".to_owned(),
+        respect_inhibitors: policy.reboot.respect_inhibitors,
+        back: false,
+    };
+    let coordinator = reboot::choose(&context.root, policy).map_err(refused)?;
+    let questions = coordinator.questions(&request, true).into_iter();
+    let would_ask = questions.map(|question| Asked {
+        who: question.who,
+        asks: question.asks,
+        answer: match &question.no {
+            None => "not-asked",
+            Some(None) => "yes",
+            Some(Some(_)) => "no",
+        },
+        reason: question.no.flatten(),
+    });
+    let output = Output {
+        schema: "gdr-agent/apply/v1",
+        digest,
+        changed: false,
+        reboot_required: false,
+        steps: Vec::new(),
+        refusals: Vec::new(),
+        notes: Vec::new(),
+        status: None,
+        reboot: Some(Rehearsal {
+            coordinator: policy.reboot.coordinator.to_string(),
+            would_ask: would_ask.collect(),
+        }),
+    };
+    context.out.result(&output, || rehearsal_text(&output))?;
+    Ok(Exit::Done)
+}
+
+fn rehearsal_text(output: &Output) -> String {
+    let mut text = String::new();
+    for asked in output.reboot.iter().flat_map(|r| &r.would_ask) {
+        let colour = match asked.answer {
+            "yes" => style::GOOD,
+            "no" => style::BAD,
+            _ => style::DIM,
+        };
+        text.push_str(&format!(
+            "{:14} {}  {}\n",
+            asked.who,
+            paint(colour, &format!("{:9}", asked.answer)),
+            asked.asks
+        ));
+        if let Some(reason) = &asked.reason {
+            text.push_str(&format!("{:25} {reason}\n", ""));
+        }
+    }
+    text
 }
 
 /// The same policy is under way already.
@@ -208,7 +304,8 @@ fn report(
         steps: plan.steps,
         refusals: plan.refusals,
         notes: plan.notes,
-        status: record.map(Status::of),
+        status: record.map(|record| Status::of(&context.root, record)),
+        reboot: None,
     };
     context.out.result(&output, || text(&output))?;
     Ok(exit)

@@ -63,6 +63,7 @@ pub enum Verb {
     #[command(after_help = "Examples:
   gdr-agent apply --reboot            stage, and ask the policy's coordinator for the reboot
   gdr-agent apply --no-reboot         stage only
+  gdr-agent apply --dry-run-reboot    say who would be asked for the reboot, and what they say now
   gdr-agent apply --bake --root DIR   make the first boot of an image the trial")]
     Apply(super::apply::Args),
     /// Say where the transaction stands and what happens next.

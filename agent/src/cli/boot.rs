@@ -6,12 +6,12 @@ use grub_config_parser::cmdline::CommandLine;
 
 use super::status;
 use super::{CliError, Context, Exit};
-use crate::apply::{self, Engine, EngineError, boot_id};
+use crate::apply::{self, Asks, Engine, EngineError, boot_id};
 use crate::facts::gdr::PEERMEM;
 use crate::journal::Record;
 use crate::machine::{Boot, Event, GrubView, Marker, State};
 use crate::plan::{self, GdrPath, MARKER};
-use crate::reboot::{Bus, ShutdownKind, pending_shutdown};
+use crate::reboot::{Bus, ShutdownKind, asked_apart, pending_shutdown};
 use crate::state;
 use crate::sys::{SysError, clock, freeze, module, process};
 use crate::world::World;
@@ -35,6 +35,8 @@ pub(super) enum Verb {
     PeermemOff,
     /// Now and then: ask again for an outstanding reboot, repair ACS.
     Reconcile,
+    /// Now and then, where asking takes a network: ask again, give back what a server holds for the node.
+    Ask,
     /// Thaws a file system when its parent dies.
     ThawGuard {
         /// The directory.
@@ -44,9 +46,6 @@ pub(super) enum Verb {
 
 /// How long a unit waits for a person's command to end.
 const LOCK_WAIT: Duration = Duration::from_secs(60);
-
-/// A shutdown that was granted and is not under way after this has not happened.
-const GRANT_LASTS: u64 = 120;
 
 pub(super) fn run(context: &Context, verb: Verb) -> Result<Exit, CliError> {
     match verb {
@@ -71,6 +70,7 @@ pub(super) fn run(context: &Context, verb: Verb) -> Result<Exit, CliError> {
         Verb::Peermem => peermem(context),
         Verb::PeermemOff => Ok(module::unload(&context.root, PEERMEM).map(|()| Exit::Done)?),
         Verb::Reconcile => reconcile(context),
+        Verb::Ask => ask(context),
         Verb::Deadline | Verb::ThawGuard { .. } => Ok(Exit::Done),
     }
 }
@@ -216,33 +216,20 @@ fn reconcile(context: &Context) -> Result<Exit, CliError> {
     if status::last(&context.root)?.is_none_or(|r| r.txn.state.is_final()) {
         return Ok(Exit::Done);
     }
-    let mut engine = match Engine::open(&context.root, "boot reconcile") {
-        Ok(engine) => engine,
-        // Somebody is at work; the next run comes soon.
-        Err(EngineError::Sys(SysError::Locked { .. })) => return Ok(Exit::Done),
-        Err(e) => return Err(e.into()),
+    let Some(mut engine) = open_if_free(context, "boot reconcile")? else {
+        return Ok(Exit::Done);
     };
+    engine.ask(Asks::Locally);
     let Some(record) = engine.last().cloned() else {
         return Ok(Exit::Done);
     };
-    let lasting = clock::unix_now().saturating_sub(record.time) > GRANT_LASTS;
-    let asked = record.work.policy.reboot.coordinator != gdr_policy::Coordinator::None;
     match record.txn.state {
         // Staged with leave to reboot: the machine went down before the wish was recorded.
         State::RebootRequested | State::Staged if record.txn.ready && record.txn.budget.allowed => {
             engine.send(Event::RebootWanted)?;
         }
-        State::RollingBack if record.txn.granted && !lasting => {}
-        State::RollingBack
-            if record.txn.granted && asked && context.root.is_live() && nothing_pending() =>
-        {
-            engine.send(Event::StillUp)?;
-        }
-        State::Granted | State::Armed
-            if lasting && asked && context.root.is_live() && nothing_pending() =>
-        {
-            engine.send(Event::StillUp)?;
-        }
+        State::Granted | State::Armed => engine.look_after()?,
+        State::RollingBack if record.txn.granted => engine.look_after()?,
         State::Staged | State::RollingBack | State::Verified | State::Committing => {
             let event = Event::Booted(look(context, &record));
             engine.send(event)?;
@@ -252,9 +239,41 @@ fn reconcile(context: &Context) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
-/// Whether systemd says that no shutdown is under way.
-fn nothing_pending() -> bool {
-    pending_shutdown(&[Bus::system()]).is_ok_and(|kind| kind == ShutdownKind::None)
+/// What [`reconcile`] leaves to a unit that has a network and may not write under /boot.
+fn ask(context: &Context) -> Result<Exit, CliError> {
+    let Some(record) = status::last(&context.root)? else {
+        return Ok(Exit::Done);
+    };
+    let outstanding =
+        !record.txn.state.is_final() && asked_apart(&context.root, &record.work.policy);
+    if !outstanding && record.work.lock.is_none() {
+        return Ok(Exit::Done);
+    }
+    let Some(mut engine) = open_if_free(context, "boot ask")? else {
+        return Ok(Exit::Done);
+    };
+    engine.ask(Asks::WhenDue);
+    let Some(record) = engine.last().cloned() else {
+        return Ok(Exit::Done);
+    };
+    match record.txn.state {
+        State::RebootRequested | State::Staged if record.txn.ready && record.txn.budget.allowed => {
+            engine.send(Event::RebootWanted)?;
+        }
+        State::RollingBack => engine.send(Event::RebootWanted)?,
+        state if state.is_final() => engine.release()?,
+        _ => {}
+    }
+    Ok(Exit::Done)
+}
+
+/// Opens the engine unless somebody is at work; the next run comes soon.
+fn open_if_free<'r>(context: &'r Context, who: &str) -> Result<Option<Engine<'r>>, CliError> {
+    match Engine::open(&context.root, who) {
+        Ok(engine) => Ok(Some(engine)),
+        Err(EngineError::Sys(SysError::Locked { .. })) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
 }
 
 /// Opens the engine, waiting a while for a command that is at work.
@@ -265,7 +284,11 @@ fn open<'r>(context: &'r Context, who: &str) -> Result<Engine<'r>, CliError> {
             Err(EngineError::Sys(SysError::Locked { .. })) if clock::now() < until => {
                 clock::sleep(Duration::from_millis(200));
             }
-            result => return Ok(result?),
+            Ok(mut engine) => {
+                engine.ask(Asks::Locally);
+                return Ok(engine);
+            }
+            Err(e) => return Err(e.into()),
         }
     }
 }

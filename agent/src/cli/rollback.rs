@@ -39,6 +39,12 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
         engine.send(Event::RollbackAsked)?;
         record = engine.last().cloned().ok_or_else(nothing)?;
     }
+    // A slot that a failed trial holds is a person's to let go.
+    if over && record.work.lock.is_some() {
+        let mut engine = Engine::open(&context.root, "rollback")?;
+        engine.free()?;
+        record = engine.last().cloned().ok_or_else(nothing)?;
+    }
     let exit = match record.txn.state {
         State::RolledBack | State::Quarantined if record.txn.conflicts.is_empty() => Exit::Done,
         State::RollingBack if record.txn.on_trial => Exit::Outstanding,
@@ -48,7 +54,7 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
         schema: "gdr-agent/rollback/v1",
         changed: !over,
         reboot_required: record.txn.on_trial && record.txn.state == State::RollingBack,
-        status: Status::of(&record),
+        status: Status::of(&context.root, &record),
     };
     context
         .out

@@ -1,5 +1,6 @@
 //! `gdr-agent status`
 
+use gdr_policy::AfterFailure;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -7,7 +8,8 @@ use super::output::{paint, style};
 use super::{CliError, Context, Exit};
 use crate::journal::{Journal, Record};
 use crate::machine::{Budget, Failure, State};
-use crate::sys::Root;
+use crate::state;
+use crate::sys::{Root, clock};
 
 /// The JSON of `status`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -38,6 +40,10 @@ pub(super) struct Status {
     reason: Option<String>,
     /// What the coordinator last said against a reboot.
     denial: Option<String>,
+    /// What is waited for, since when, and when it is asked again.
+    waiting: Option<Waiting>,
+    /// The slot of a FleetLock server that this node holds, or may hold.
+    slot: Option<Slot>,
     /// The required checks that were not met.
     unmet: Vec<String>,
     /// Files that somebody else changed and that were left alone.
@@ -50,9 +56,56 @@ pub(super) struct Status {
     time: Option<u64>,
 }
 
+/// Something that was asked for and refused.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+struct Waiting {
+    /// What was asked for: `reboot` or `release`.
+    wants: String,
+    /// The kind of the refusal: `denied`, `busy`, `unreachable`, `not-permitted`, `protocol` or `record`.
+    kind: String,
+    /// The refusal in words.
+    text: String,
+    /// When it was first refused, seconds since 1970.
+    since: u64,
+    /// How often since then.
+    tries: u32,
+    /// Not asked again before this, seconds since 1970.
+    next: u64,
+}
+
+/// A slot of a FleetLock server.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+struct Slot {
+    /// The server's base URL.
+    url: String,
+    /// The group.
+    group: String,
+    /// Who this node is to the server.
+    id: String,
+    /// Whether the server said yes; else it was only asked.
+    held: bool,
+    /// Since when, seconds since 1970.
+    since: u64,
+}
+
 impl Status {
-    /// The status of a record.
-    pub(super) fn of(record: &Record) -> Self {
+    /// The status of a record, with what its root says it waits for.
+    pub(super) fn of(root: &Root, record: &Record) -> Self {
+        let mut status = Self::of_record(record);
+        let waiting = state::waiting(root).ok().flatten();
+        let ours = waiting.filter(|w| w.txn == record.txn.id.as_str());
+        status.waiting = ours.map(|w| Waiting {
+            wants: w.wants,
+            kind: w.kind,
+            text: w.text,
+            since: w.since,
+            tries: w.tries,
+            next: w.next,
+        });
+        status
+    }
+
+    fn of_record(record: &Record) -> Self {
         let txn = &record.txn;
         let outcome = match txn.state {
             State::Committed => Some("committed"),
@@ -69,6 +122,14 @@ impl Status {
             failure: txn.failure.clone(),
             reason: txn.failure.as_ref().map(|f| f.text.clone()),
             denial: txn.denial.clone(),
+            waiting: None,
+            slot: record.work.lock.as_ref().map(|lock| Slot {
+                url: lock.url.to_string(),
+                group: lock.group.to_string(),
+                id: lock.id.clone(),
+                held: lock.held,
+                since: lock.since,
+            }),
             unmet: record.work.unmet.clone(),
             conflicts: txn.conflicts.clone(),
             packages: record.work.packages.clone(),
@@ -87,6 +148,8 @@ impl Status {
             failure: None,
             reason: None,
             denial: None,
+            waiting: None,
+            slot: None,
             unmet: Vec::new(),
             conflicts: Vec::new(),
             packages: Vec::new(),
@@ -101,10 +164,28 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
     let exit = record.as_ref().map_or(Exit::Done, exit);
     let output = Output {
         schema: "gdr-agent/status/v1",
-        status: record.as_ref().map_or_else(Status::idle, Status::of),
+        status: record
+            .as_ref()
+            .map_or_else(Status::idle, |record| Status::of(&context.root, record)),
     };
     context.out.result(&output, || text(&output.status))?;
     Ok(exit)
+}
+
+/// Whether a failed trial holds its slot until a person lets it go.
+fn held(record: &Record) -> bool {
+    let server = record.work.policy.reboot.fleetlock.as_ref();
+    record.work.lock.is_some() && server.is_some_and(|s| s.failed == AfterFailure::Hold)
+}
+
+/// A span of time, as exact as people want it.
+fn span(secs: u64) -> String {
+    match (secs / 86_400, secs / 3600 % 24, secs / 60 % 60, secs % 60) {
+        (0, 0, 0, s) => format!("{s} s"),
+        (0, 0, m, _) => format!("{m} min"),
+        (0, h, m, _) => format!("{h} h {m} min"),
+        (d, h, ..) => format!("{d} d {h} h"),
+    }
 }
 
 /// The last record of a root's journal.
@@ -148,7 +229,7 @@ fn next(record: &Record) -> String {
             "nothing until a reboot is asked for: `gdr-agent apply --reboot`"
         }
         State::Staged => "the changes are judged",
-        State::RebootRequested => "the reboot is asked for again every minute until it is granted",
+        State::RebootRequested => "the reboot is asked for again until it is granted",
         State::Granted => "at the coming reboot GRUB is told to boot the new command line once",
         State::Armed => "the next boot is the trial",
         State::TrialBooted => "the trial is verified, then committed or rolled back",
@@ -168,6 +249,9 @@ fn next(record: &Record) -> String {
             "nothing; everything is as before but for the packages, which stay"
         }
         State::RolledBack => "nothing; everything is as before",
+        State::Quarantined if held(record) => {
+            "nothing; the slot is held so that the rollout stands: `gdr-agent rollback` gives it back"
+        }
         State::Quarantined => {
             "nothing; this policy is not tried again until it changes or `apply --retry`"
         }
@@ -196,6 +280,36 @@ pub(super) fn text(status: &Status) -> String {
         &status.reboots.map(|b| format!("{} of {}", b.used, b.max)),
     );
     row("next", &Some(status.next.clone()));
+    let now = clock::unix_now();
+    row(
+        "waiting",
+        &status.waiting.as_ref().map(|w| {
+            let again = match w.next.saturating_sub(now) {
+                0 => "asked again within a minute".to_owned(),
+                left => format!("asked again in {}", span(left)),
+            };
+            let times = if w.tries == 1 { "time" } else { "times" };
+            format!(
+                "for {} (`{}`, refused {} {times}), {again}",
+                span(now.saturating_sub(w.since)),
+                w.kind,
+                w.tries
+            )
+        }),
+    );
+    row(
+        "slot",
+        &status.slot.as_ref().map(|slot| {
+            let held = if slot.held { "held" } else { "asked for" };
+            format!(
+                "{held} since {}, group `{}` of {}, as {}",
+                span(now.saturating_sub(slot.since)),
+                slot.group,
+                slot.url,
+                slot.id
+            )
+        }),
+    );
     let mut text: String = rows
         .iter()
         .map(|(name, value)| format!("{name:12} {value}\n"))

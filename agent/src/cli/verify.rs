@@ -52,7 +52,7 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
         let mut engine = Engine::open(&context.root, "verify")?;
         engine.verify_trial()?;
         if let Some(record) = engine.last() {
-            output.status = Some(Status::of(record));
+            output.status = Some(Status::of(&context.root, record));
             exit = status::exit(record);
         }
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::image::Intent;
 use crate::machine::Txn;
+use crate::reboot::Lock;
 
 /// The format's number; a record with a larger one was written by a newer agent.
 pub(super) const FORMAT: u32 = 1;
@@ -61,6 +62,9 @@ pub struct Work {
     pub bake: bool,
     /// The checks that were not met when it was verified.
     pub unmet: Vec<String>,
+    /// What a FleetLock server may hold for this node, until it says that it does not any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<Lock>,
 }
 
 /// A variable of grubenv, before and after. The block itself is GRUB's to write, too.
@@ -206,6 +210,7 @@ pub(super) mod tests {
                 packages: vec![],
                 bake: false,
                 unmet: vec![],
+                lock: None,
             },
         }
     }

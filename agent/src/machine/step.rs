@@ -155,6 +155,10 @@ fn rolling_back(txn: &mut Txn, event: &Event) -> Vec<Effect> {
             grant(txn);
             Vec::new()
         }
+        // Undone already: only the reboot that leaves the trial's command line is outstanding.
+        Event::RebootWanted if leaving(txn) && txn.budget.open() && !txn.granted => {
+            vec![Effect::AskReboot]
+        }
         Event::StillUp if txn.granted => {
             ungrant(txn, "the granted reboot did not happen");
             Vec::new()
@@ -165,6 +169,11 @@ fn rolling_back(txn: &mut Txn, event: &Event) -> Vec<Effect> {
         }
         _ => Vec::new(),
     }
+}
+
+/// Whether the files are as before and the trial's command line still runs.
+fn leaving(txn: &Txn) -> bool {
+    txn.on_trial && !txn.ready
 }
 
 fn grant(txn: &mut Txn) {

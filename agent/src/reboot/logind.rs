@@ -1,12 +1,16 @@
 //! systemd-logind as the coordinator: whoever holds a block inhibitor has a veto.
 
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use super::bus::{Bus, Fault};
 use super::faults::{refusal, says_blocked, says_denied, says_no_reply};
 use super::login1::Login1;
 use super::refusal::{Fate, Holder, Refusal, one_line};
-use super::{Coordinator, Request};
+use super::{Coordinator, Desk, Question, Request, ShutdownKind, Standing, pending_shutdown};
+
+/// A shutdown that was granted and is not under way after this has not happened.
+const GRANT_LASTS: Duration = Duration::from_secs(120);
 
 /// `coordinator = "logind"`.
 #[derive(Debug, Clone)]
@@ -113,20 +117,52 @@ impl Coordinator for Logind {
         })
     }
 
-    fn request(
-        &self,
-        request: &Request,
-        on_granted: &mut dyn FnMut() -> Result<(), String>,
-    ) -> Result<(), Refusal> {
+    fn request(&self, request: &Request, desk: &mut dyn Desk) -> Result<(), Refusal> {
         let lock = self.bus.run(self.ask(request))?;
         // Outside the conversation: the caller may want to talk to the bus as well.
-        let recorded = on_granted();
+        let recorded = desk.granted();
         let outcome = recorded.map_err(|text| Refusal::Record {
             text,
             reboot: self.bus.run(self.call_back()),
         });
         drop(lock);
         outcome
+    }
+
+    fn questions(&self, request: &Request, ask: bool) -> Vec<Question> {
+        let inhibitors = if request.respect_inhibitors {
+            "while nobody holds a block inhibitor"
+        } else {
+            "whoever holds a block inhibitor"
+        };
+        let no = || match self.can() {
+            Err(Refusal::Denied { by, .. }) if !by.is_empty() && !request.respect_inhibitors => {
+                None
+            }
+            outcome => outcome.err().map(|refusal| refusal.to_string()),
+        };
+        vec![Question {
+            who: self.name().to_owned(),
+            asks: format!("for a reboot through the firmware, {inhibitors}"),
+            no: ask.then(no),
+        }]
+    }
+
+    fn poll(&self, age: Duration) -> Result<Standing, Refusal> {
+        if age <= GRANT_LASTS {
+            return Ok(Standing::Coming(
+                "the granted shutdown is about to start".to_owned(),
+            ));
+        }
+        match pending_shutdown(std::slice::from_ref(&self.bus)) {
+            Ok(ShutdownKind::None) => Ok(Standing::Gone(
+                "no shutdown is under way any more".to_owned(),
+            )),
+            Ok(_) => Ok(Standing::Coming("a shutdown is under way".to_owned())),
+            Err(e) => Err(Refusal::Unreachable {
+                text: e.to_string(),
+            }),
+        }
     }
 
     fn cancel(&self) -> Result<(), Refusal> {
@@ -139,6 +175,11 @@ impl Coordinator for Logind {
                 _ => Ok(()),
             }
         })
+    }
+
+    /// logind holds nothing for the agent.
+    fn release(&self) -> Result<(), Refusal> {
+        Ok(())
     }
 }
 

@@ -1,6 +1,8 @@
 //! No coordinator: a person reboots the machine, the agent never does.
 
-use super::{Coordinator, Refusal, Request};
+use std::time::Duration;
+
+use super::{Coordinator, Desk, Question, Refusal, Request, Standing};
 
 /// `coordinator = "none"`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,16 +24,31 @@ impl Coordinator for NoCoordinator {
         Err(by_hand())
     }
 
-    fn request(
-        &self,
-        _request: &Request,
-        _on_granted: &mut dyn FnMut() -> Result<(), String>,
-    ) -> Result<(), Refusal> {
+    fn request(&self, _request: &Request, _desk: &mut dyn Desk) -> Result<(), Refusal> {
         Err(by_hand())
+    }
+
+    fn questions(&self, _request: &Request, ask: bool) -> Vec<Question> {
+        vec![Question {
+            who: self.name().to_owned(),
+            asks: "nobody; whoever reboots the machine tries the new command line".to_owned(),
+            no: ask.then(|| None),
+        }]
+    }
+
+    /// Whoever reboots the machine does so some day.
+    fn poll(&self, _age: Duration) -> Result<Standing, Refusal> {
+        Ok(Standing::Coming(
+            "somebody is to reboot the machine".to_owned(),
+        ))
     }
 
     /// Nothing was ever asked for, so nothing is under way because of the agent.
     fn cancel(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn release(&self) -> Result<(), Refusal> {
         Ok(())
     }
 }

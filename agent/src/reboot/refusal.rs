@@ -20,6 +20,14 @@ pub enum Refusal {
         /// The reason and the remedy.
         text: String,
     },
+    /// A gate of the policy is closed, so that nobody was asked.
+    #[error("reboot held back by {gate}: {text}")]
+    Gate {
+        /// Which one.
+        gate: &'static str,
+        /// Why.
+        text: String,
+    },
     /// The coordinator could not be reached, or did not answer in time.
     #[error("reboot coordinator out of reach: {text}")]
     Unreachable {
@@ -55,6 +63,7 @@ impl Refusal {
         match self {
             Self::Denied { .. } => Kind::Denied,
             Self::Busy { .. } => Kind::Busy,
+            Self::Gate { .. } => Kind::Gate,
             Self::Unreachable { .. } => Kind::Unreachable,
             Self::NotPermitted { .. } => Kind::NotPermitted,
             Self::Protocol { .. } => Kind::Protocol,
@@ -71,7 +80,7 @@ impl Refusal {
         }
     }
 
-    pub(super) fn denied(text: impl Into<String>) -> Self {
+    pub(crate) fn denied(text: impl Into<String>) -> Self {
         Self::Denied {
             by: Vec::new(),
             text: text.into(),
@@ -86,6 +95,8 @@ pub enum Kind {
     Denied,
     /// A shutdown is under way.
     Busy,
+    /// A gate is closed.
+    Gate,
     /// No coordinator, or no answer.
     Unreachable,
     /// Not allowed.
@@ -103,6 +114,7 @@ impl Kind {
         match self {
             Self::Denied => "denied",
             Self::Busy => "busy",
+            Self::Gate => "gate",
             Self::Unreachable => "unreachable",
             Self::NotPermitted => "not-permitted",
             Self::Protocol => "protocol",

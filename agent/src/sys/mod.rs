@@ -14,6 +14,7 @@ mod trust;
 pub mod archive_file;
 pub mod boot_write;
 pub mod clock;
+pub mod env;
 pub mod freeze;
 pub mod kernel_log;
 pub mod lock;

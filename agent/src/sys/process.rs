@@ -295,6 +295,36 @@ fn read_some(mut stream: impl Read, bytes: &Mutex<Vec<u8>>) {
     }
 }
 
+/// Runs one program of the operator's in a process group of its own, with more in its environment. When the
+/// time is over, the whole group is killed; what it has left running after its end is not waited for.
+///
+/// # Errors
+/// It cannot be started, or takes longer than `limit`.
+pub fn run_group(
+    root: &Root,
+    program: &str,
+    env: &[(&str, &str)],
+    limit: Duration,
+) -> Result<Output, SysError> {
+    let fail = |why: String| SysError::Process {
+        program: program.to_owned(),
+        why,
+    };
+    if !root.is_live() {
+        return Err(fail(
+            "it belongs to a directory and not to the running system".to_owned(),
+        ));
+    }
+    let ended = start_outside(&[program], env)?.wait(limit)?;
+    if ended.stopped {
+        return Err(fail(format!(
+            "took longer than {} s and was stopped",
+            limit.as_secs()
+        )));
+    }
+    Ok(ended.output)
+}
+
 /// Resets the machine at once, after a sync: no unit is stopped, GRUB comes next.
 ///
 /// # Errors

@@ -222,6 +222,30 @@ pub fn touch(root: &Root, path: &str) -> Result<(), SysError> {
     .map_err(|e| root.error("set the time of", path, e))
 }
 
+/// Adds bytes to the end of a file (mode 0644 unless it is there) in one write, so that nobody else's are lost.
+///
+/// # Errors
+/// It cannot be opened or written, is a link, or something on the way is not to be trusted.
+pub fn append(root: &Root, path: &str, bytes: &[u8]) -> Result<(), SysError> {
+    let place = place(root, path, false)?;
+    let flags =
+        OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = rustix::fs::openat(
+        &place.dir,
+        place.name.as_str(),
+        flags,
+        Mode::from_raw_mode(0o644),
+    )
+    .map_err(|e| root.error("open", path, e))?;
+    File::from(fd)
+        .write_all(bytes)
+        .map_err(|source| SysError::File {
+            action: "add to",
+            path: root.outside(path),
+            source,
+        })
+}
+
 /// Makes a directory (mode 0700 unless it is there) and its missing parents.
 ///
 /// # Errors

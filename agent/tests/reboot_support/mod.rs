@@ -1,6 +1,8 @@
 //! A logind that behaves as the real one does in three of its ages, or misbehaves as told.
 #![allow(dead_code, unreachable_pub, clippy::disallowed_methods, missing_docs)]
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+
+pub mod daemon;
 
 use std::collections::HashMap;
 use std::future::poll_fn;

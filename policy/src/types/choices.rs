@@ -149,6 +149,27 @@ choices! {
 }
 
 choices! {
+    /// What to do while a process computes on a GPU.
+    BusyGpu {
+        /// Ask for no reboot. Not knowing counts as busy.
+        Wait = "wait",
+        /// Ask all the same: whoever drains the node knows better.
+        Ignore = "ignore",
+    }
+}
+
+choices! {
+    /// What becomes of the slot of a node whose trial failed, once the node is as before.
+    AfterFailure {
+        /// It is given back: the next node may try.
+        Release = "release",
+        /// It stays taken until a person runs `gdr-agent rollback` there or the node gets another
+        /// policy: when as many trials failed as the group has slots, the rollout stands.
+        Hold = "hold",
+    }
+}
+
+choices! {
     /// A group of checks that verification runs.
     CheckGroup {
         /// The running command line has what the policy sets and lacks what it removes.

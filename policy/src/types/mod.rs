@@ -9,19 +9,24 @@ mod duration;
 mod fleetlock;
 mod kernel_arg;
 mod name;
+mod path;
 mod peer;
 mod selector;
+mod window;
 
 pub use acs_bit::AcsBit;
 pub use choices::{
-    AcsMethod, AcsScope, Bake, CheckGroup, Coordinator, Fallback, GdrPath, IommuMode,
+    AcsMethod, AcsScope, AfterFailure, Bake, BusyGpu, CheckGroup, Coordinator, Fallback, GdrPath,
+    IommuMode,
 };
 pub use duration::Duration;
 pub use fleetlock::{FleetlockGroup, FleetlockUrl};
 pub use kernel_arg::KernelArg;
 pub use name::{ModuleName, PackageName, PeermemPackage};
+pub use path::FilePath;
 pub use peer::Peer;
 pub use selector::Selector;
+pub use window::{TimeZone, Window};
 
 /// Why a text is not a value of the type that it was meant for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -10,12 +10,12 @@ fn known_digests() {
     let bare = crate::load("version = 1").unwrap().policy;
     assert_eq!(
         bare.digest(),
-        "1ec6ab2314a7bba6c4a3cf8ed37aae749f4f995bdd9af047c35953c688076ac1"
+        "504b3bfbae4d878747eed83ed4b7dfcdb7a3cfac0290bc1a3026fd0d93542a08"
     );
     let sample = crate::load(SAMPLE).unwrap().policy;
     assert_eq!(
         sample.digest(),
-        "a9e36d0b9db3ebb8e676986cdcb55a099bd14e9ecfffe2aa55e130df9c6ad56c"
+        "089bba6159f961f28dcc00780091b4cae69fbed681fd207770496e22142e2a8a"
     );
 }
 

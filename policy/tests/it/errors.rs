@@ -239,6 +239,31 @@ fn numbers_outside_their_range() {
         "`10 min` is not a duration",
         "\"10m\"",
     );
+    let gates = |line: &str| format!("[reboot.gates]\n{line}\n");
+    refused(
+        &gates("hook_limit = \"2h\""),
+        (3, 14, 4),
+        "2h is not between 1s and 1h",
+        "",
+    );
+    refused(
+        &gates("windows = [\"Mo 10:00-11:00\"]"),
+        (3, 12, 16),
+        "`Mo`, which is no day",
+        "Mon-Fri 22:00-06:00",
+    );
+    refused(
+        &gates("time_zone = \"Europe/Berlin\""),
+        (3, 13, 15),
+        "not a time zone of a policy",
+        "+02:00",
+    );
+    refused(
+        &gates("stop_file = \"stop\""),
+        (3, 13, 6),
+        "not an absolute path",
+        "/etc/gdr-agent/stop",
+    );
     let gbps = |value: &str| format!("[verify.bandwidth]\nmin_gbps = {value}\n");
     refused(&gbps("0"), (3, 12, 1), "0 is not between 0.1 and 10000", "");
     refused(&gbps("inf"), (3, 12, 3), "must be finite", "");

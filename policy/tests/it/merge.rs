@@ -99,15 +99,19 @@ fn a_conflict_between_files_is_shown_where_it_arose() {
 
 #[test]
 fn every_key_has_an_origin() {
-    let loaded = crate::load(SAMPLE).unwrap();
+    let more = "group = \"gpu\"\nca = \"/etc/ca.pem\"\nfailed = \"hold\"\n\n[reboot.gates]\ngpu = \"ignore\"\n\
+        windows = [\"Sat 10:00-12:00\"]\ntime_zone = \"local\"\nstop_file = \"/run/stop\"\n\
+        stop_url = \"https://ops.example/stop\"\nhook_limit = \"90s\"\n";
+    let sample = SAMPLE.replace("group = \"gpu\"\n", more);
+    let loaded = crate::load(&sample).unwrap();
     let keys: Vec<&str> = loaded.origins.iter().map(|(key, _)| key).collect();
-    assert_eq!(keys.len(), 26);
+    assert_eq!(keys.len(), 34);
     for (key, origin) in loaded.origins.iter() {
         let Origin::File { line, column, .. } = origin else {
             panic!("{key} has no place")
         };
         let name = key.rsplit('.').next().unwrap();
-        let text = SAMPLE.lines().nth(line - 1).unwrap();
+        let text = sample.lines().nth(line - 1).unwrap();
         assert_eq!(
             text.get(column - 1..column - 1 + name.len()),
             Some(name),
@@ -115,7 +119,7 @@ fn every_key_has_an_origin() {
         );
     }
     let bare = crate::load("version = 1").unwrap().origins;
-    assert_eq!(bare.iter().count(), 26);
+    assert_eq!(bare.iter().count(), 34);
     assert_eq!(
         bare.iter()
             .filter(|(_, origin)| **origin != Origin::Default)

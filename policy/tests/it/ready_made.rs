@@ -22,7 +22,9 @@ fn the_starter_is_the_default_policy_with_every_key_in_sight() {
     let loaded = crate::load(starter()).unwrap_or_else(|found| panic!("{found}"));
     assert_eq!(loaded.policy, Policy::default());
     for (key, origin) in loaded.origins.iter() {
-        let optional = key.starts_with("reboot.fleetlock.") || key.starts_with("verify.bandwidth.");
+        let optional = key.starts_with("reboot.fleetlock.")
+            || key.starts_with("verify.bandwidth.")
+            || key == "reboot.gates.stop_url";
         assert_eq!(*origin == Origin::Default, optional, "{key}");
     }
 }

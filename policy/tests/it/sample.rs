@@ -1,8 +1,8 @@
 //! The documented policy says what it seems to say.
 
 use gdr_policy::{
-    AcsBit, AcsMethod, AcsScope, Bake, CheckGroup, Coordinator, Fallback, GdrPath, IommuMode,
-    PeermemPackage, Policy,
+    AcsBit, AcsMethod, AcsScope, AfterFailure, Bake, BusyGpu, CheckGroup, Coordinator, Fallback,
+    GdrPath, IommuMode, PeermemPackage, Policy,
 };
 
 use crate::{SAMPLE, load};
@@ -38,6 +38,15 @@ fn every_value_of_the_sample_arrives() {
     let fleetlock = p.reboot.fleetlock.unwrap();
     assert_eq!(fleetlock.url.as_str(), "http://fleetlock.example:9090/");
     assert_eq!(fleetlock.group.as_str(), "gpu");
+    assert_eq!(
+        (fleetlock.ca, fleetlock.failed),
+        (None, AfterFailure::Release)
+    );
+    let gates = p.reboot.gates;
+    assert_eq!((gates.gpu, gates.windows.len()), (BusyGpu::Wait, 0));
+    assert_eq!(gates.time_zone.as_str(), "UTC");
+    assert_eq!(gates.stop_file.as_str(), "/etc/gdr-agent/stop");
+    assert_eq!((gates.stop_url, gates.hook_limit.as_secs()), (None, 300));
     use CheckGroup::{Acs, Bar1, Cmdline, GdrPath as Path, Iommu, Link, NcclEnv, Numa};
     assert_eq!(p.verify.require, [Cmdline, Iommu, Acs, Path, Bar1]);
     assert_eq!(p.verify.warn, [Link, NcclEnv, Numa]);
