@@ -1,11 +1,13 @@
 //! Everything that was read, held together, so that plan, checks and reports see the same instant.
 
+use std::time::Duration;
+
 use gdr_policy::{AcsScope, Policy};
 
 use crate::acs::with_selectors;
 use crate::checks::{self, Check};
-use crate::facts::Facts;
 use crate::facts::pci::{Depth, conditions, functions};
+use crate::facts::{Facts, More};
 use crate::pci::RawFunction;
 use crate::pci::clear::{self, AcsPlan, Conditions};
 use crate::pci::topology::Topology;
@@ -27,6 +29,8 @@ pub struct World {
     pub committed: Option<Committed>,
     /// The policies that failed.
     pub quarantine: Quarantine,
+    /// What no plan needs; nothing where it was not read.
+    pub more: More,
 }
 
 impl World {
@@ -48,6 +52,7 @@ impl World {
             conditions: conditions(root),
             committed: state::committed(root)?,
             quarantine: state::quarantine(root)?,
+            more: More::default(),
         })
     }
 
@@ -102,7 +107,15 @@ impl World {
             functions: &self.functions,
             topology: &ports.topology,
             acs: &ports.acs,
+            more: &self.more,
         })
+    }
+
+    /// Reads what checks look at beyond what plans are made from. With `ask`, nvidia-smi is run.
+    pub fn read_more(&mut self, root: &Root, policy: &Policy, ask: Option<Duration>) {
+        let (more, env) = More::read(root, &self.functions, &self.ports(policy).topology, ask);
+        self.more = more;
+        self.facts.nccl_env = env;
     }
 }
 

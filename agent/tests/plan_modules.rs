@@ -87,6 +87,7 @@ fn it_takes_a_gpu_its_driver_and_the_rdma_core() {
             conditions: all.conditions,
             committed: None,
             quarantine: all.quarantine.clone(),
+            more: all.more.clone(),
         };
         world
             .facts

@@ -25,40 +25,13 @@ pub fn report(report: &Report, styles: Styles) -> String {
         ..
     } = styles;
     let mut text = String::new();
-    let node = &report.node;
-    let word = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
-    let _ = writeln!(
-        text,
-        "{dim}{}, kernel {}, NVIDIA driver {}, {} GPUs, {} NICs{dim:#}\n",
-        word(&node.os),
-        word(&node.kernel),
-        word(&node.driver),
-        node.gpus,
-        node.nics
-    );
-    let failed = |c: &&Cause| c.outcome == Outcome::Failed && c.severity == Severity::Required;
-    let _ = match report.verdict {
-        Outcome::Met => writeln!(
-            text,
-            "{good}Everything that GPUDirect RDMA needs is there.{good:#}"
-        ),
-        Outcome::Failed => {
-            let count = report.causes.iter().filter(failed).count();
-            let what = if count == 1 {
-                "1 cause"
-            } else {
-                &format!("{count} causes")
-            };
-            writeln!(
-                text,
-                "{bad}GPUDirect RDMA is not right here: {what}, what to do first at the top.{bad:#}"
-            )
-        }
-        Outcome::Unknown => writeln!(
-            text,
-            "{warn}Not known: something that GPUDirect RDMA needs could not be read.{warn:#}"
-        ),
+    let _ = writeln!(text, "{dim}{}{dim:#}\n", node_line(&report.node));
+    let colour = match report.verdict {
+        Outcome::Met => good,
+        Outcome::Failed => bad,
+        Outcome::Unknown => warn,
     };
+    let _ = writeln!(text, "{colour}{}{colour:#}", headline(report));
     // What could not be read is told in full only where it decides.
     let aside = |c: &&Cause| c.outcome == Outcome::Unknown && c.severity != Severity::Required;
     let shown = report.causes.iter().filter(|c| !aside(c));
@@ -137,20 +110,73 @@ fn one(text: &mut String, number: usize, cause: &Cause, styles: Styles) {
     }
 }
 
-/// Questions without an answer that have the same reason are one paragraph.
-fn not_known<'c>(text: &mut String, causes: impl Iterator<Item = &'c Cause>, styles: Styles) {
-    let Styles { head, warn, .. } = styles;
-    let mut reasons: Vec<(&[String], &[String], Vec<&str>)> = Vec::new();
+/// What the node is.
+pub(super) fn node_line(node: &super::Node) -> String {
+    let word = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+    format!(
+        "{}, kernel {}, NVIDIA driver {}, {} GPUs, {} NICs",
+        word(&node.os),
+        word(&node.kernel),
+        word(&node.driver),
+        node.gpus,
+        node.nics
+    )
+}
+
+/// The verdict in a sentence.
+pub(super) fn headline(report: &Report) -> String {
+    let failed = |c: &&Cause| c.outcome == Outcome::Failed && c.severity == Severity::Required;
+    match report.verdict {
+        Outcome::Met => "Everything that GPUDirect RDMA needs is there.".to_owned(),
+        Outcome::Failed => {
+            let what = match report.causes.iter().filter(failed).count() {
+                1 => "1 cause".to_owned(),
+                count => format!("{count} causes"),
+            };
+            format!("GPUDirect RDMA is not right here: {what}, what to do first at the top.")
+        }
+        Outcome::Unknown => {
+            "Not known: something that GPUDirect RDMA needs could not be read.".to_owned()
+        }
+    }
+}
+
+/// Questions without an answer that have the same reason.
+#[derive(Debug)]
+pub(super) struct Reasons<'c> {
+    pub(super) evidence: &'c [String],
+    pub(super) fixes: &'c [String],
+    pub(super) ids: Vec<&'c str>,
+}
+
+/// Questions without an answer, by their reasons.
+pub(super) fn reasons<'c>(causes: impl Iterator<Item = &'c Cause>) -> Vec<Reasons<'c>> {
+    let mut reasons: Vec<Reasons<'c>> = Vec::new();
     for cause in causes {
         let same = reasons
             .iter_mut()
-            .find(|(evidence, fixes, _)| *evidence == cause.evidence && *fixes == cause.fixes);
+            .find(|r| r.evidence == cause.evidence && r.fixes == cause.fixes);
         match same {
-            Some((_, _, ids)) => ids.push(&cause.id),
-            None => reasons.push((&cause.evidence, &cause.fixes, vec![&cause.id])),
+            Some(reason) => reason.ids.push(&cause.id),
+            None => reasons.push(Reasons {
+                evidence: &cause.evidence,
+                fixes: &cause.fixes,
+                ids: vec![&cause.id],
+            }),
         }
     }
-    for (evidence, fixes, ids) in reasons {
+    reasons
+}
+
+/// One paragraph for each reason.
+fn not_known<'c>(text: &mut String, causes: impl Iterator<Item = &'c Cause>, styles: Styles) {
+    let Styles { head, warn, .. } = styles;
+    for Reasons {
+        evidence,
+        fixes,
+        ids,
+    } in reasons(causes)
+    {
         let _ = writeln!(
             text,
             "\n    {warn}unknown {warn:#} {head}{}{head:#}",
@@ -216,8 +242,14 @@ pub fn list(entries: &[&Entry], styles: Styles) -> String {
         .unwrap_or(0);
     for (kind, title) in [
         (Kind::Check, "Asked on every node"),
-        (Kind::Cause, "Ways in which these fail"),
-        (Kind::Log, "Found in the log of a job"),
+        (
+            Kind::Cause,
+            "Ways in which these fail, and what is said only where it is so",
+        ),
+        (
+            Kind::Log,
+            "Found in the log of a job, or in what perftest printed",
+        ),
         (Kind::Plan, "Said by plan and acs"),
     ] {
         let _ = writeln!(text, "{head}{title}{head:#}");
