@@ -685,7 +685,7 @@ fn lockdown_and_guests_are_said() {
                 hypervisor: true,
                 ..NodeSpec::default()
             },
-            "see the reason",
+            "on the host",
         ),
     ] {
         let node = Node::new(&spec);

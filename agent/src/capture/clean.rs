@@ -103,10 +103,15 @@ fn names_somebody(line: &str) -> bool {
     let Some((name, rest)) = element.strip_prefix('<').and_then(|e| e.split_once('>')) else {
         return false;
     };
-    rest.contains("</")
-        && ["serial", "uuid", "guid", "process_name", "host_id", "ipmi"]
-            .iter()
-            .any(|part| name.contains(part))
+    let Some((value, _)) = rest.split_once("</") else {
+        return false;
+    };
+    // A GPU that is lost says so in the place of every value, and such words have no digits.
+    name.contains("process_name")
+        || value.bytes().any(|b| b.is_ascii_digit())
+            && ["serial", "uuid", "guid", "host_id", "ipmi"]
+                .iter()
+                .any(|part| name.contains(part))
 }
 
 /// Processes without variables that matter: what is said of them is the same without them.

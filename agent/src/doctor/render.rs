@@ -6,9 +6,8 @@ use super::{Cause, Report};
 use crate::checks::registry::{Entry, Kind};
 use crate::checks::{Outcome, Severity};
 use crate::pci::render::Styles;
+use crate::plain;
 
-/// Columns that text is broken at: lines of evidence are longer than any terminal.
-const WIDTH: usize = 100;
 /// Lines of evidence that are shown of a cause.
 const EVIDENCE: usize = 6;
 /// Subjects that are named.
@@ -41,7 +40,13 @@ pub fn report(report: &Report, styles: Styles) -> String {
     }
     not_known(&mut text, report.causes.iter().filter(aside), styles);
     for log in &report.logs {
-        let _ = write!(text, "\n{}", crate::nccl_log::render::file(log, styles));
+        // What is a cause is told above.
+        let told = |id: &str| report.causes.iter().any(|cause| cause.id == id);
+        let _ = write!(
+            text,
+            "\n{}",
+            crate::nccl_log::render::file_without(log, styles, told)
+        );
     }
     let met = report
         .checks
@@ -50,7 +55,7 @@ pub fn report(report: &Report, styles: Styles) -> String {
         .count();
     let _ = writeln!(
         text,
-        "\n{dim}{met} of {} answers are as they should be; `--format json` has them all.{dim:#}",
+        "\n{dim}{met} of {} answers are as they should be; `--format json` and `--format html` have them all.{dim:#}",
         report.checks.len()
     );
     text
@@ -87,11 +92,12 @@ fn one(text: &mut String, number: usize, cause: &Cause, styles: Styles) {
         "Not known."
     };
     wrap(text, "", &format!("{} {answer}", cause.question));
-    for line in cause.evidence.iter().take(EVIDENCE) {
+    let lines = alike(&cause.subjects, &cause.evidence);
+    for line in lines.iter().take(EVIDENCE) {
         wrap(text, "-", line);
     }
-    if cause.evidence.len() > EVIDENCE {
-        let more = cause.evidence.len() - EVIDENCE;
+    if lines.len() > EVIDENCE {
+        let more = lines.len() - EVIDENCE;
         wrap(text, "-", &format!("and {more} more lines of evidence"));
     }
     for fix in &cause.fixes {
@@ -101,7 +107,14 @@ fn one(text: &mut String, number: usize, cause: &Cause, styles: Styles) {
         let list: Vec<String> = cause
             .explains
             .iter()
-            .map(|s| format!("{} ({})", s.id, some(&s.subjects)))
+            .map(|s| {
+                // Of the same thing it is said above already.
+                if s.subjects == cause.subjects {
+                    s.id.clone()
+                } else {
+                    format!("{} ({})", s.id, some(&s.subjects))
+                }
+            })
             .collect();
         wrap(text, "explains:", &list.join(", "));
     }
@@ -134,6 +147,9 @@ pub(super) fn headline(report: &Report) -> String {
                 count => format!("{count} causes"),
             };
             format!("GPUDirect RDMA is not right here: {what}, what to do first at the top.")
+        }
+        Outcome::Unknown if report.node.gpus == 0 => {
+            "Not known: no GPU was found here, or the PCI devices could not be read.".to_owned()
         }
         Outcome::Unknown => {
             "Not known: something that GPUDirect RDMA needs could not be read.".to_owned()
@@ -177,11 +193,9 @@ fn not_known<'c>(text: &mut String, causes: impl Iterator<Item = &'c Cause>, sty
         ids,
     } in reasons(causes)
     {
-        let _ = writeln!(
-            text,
-            "\n    {warn}unknown {warn:#} {head}{}{head:#}",
-            ids.join(", ")
-        );
+        let _ = write!(text, "\n{warn}{head}");
+        wrap(text, "unknown ", &ids.join(", "));
+        let _ = write!(text, "{head:#}{warn:#}");
         for line in evidence.iter().take(EVIDENCE) {
             wrap(text, "-", line);
         }
@@ -189,6 +203,34 @@ fn not_known<'c>(text: &mut String, causes: impl Iterator<Item = &'c Cause>, sty
             wrap(text, "do:", fix);
         }
     }
+}
+
+/// Lines of evidence; those of many devices that end in the same value are one, and a log's own say the line alone.
+fn alike(subjects: &[String], evidence: &[String]) -> Vec<String> {
+    let mut shown: Vec<(String, &str, usize)> = Vec::new();
+    for line in evidence {
+        if let [log] = subjects
+            && let Some(rest) = line
+                .strip_prefix(log.as_str())
+                .and_then(|l| l.strip_prefix(':'))
+            && rest.starts_with(|c: char| c.is_ascii_digit())
+        {
+            shown.push((format!("line {rest}"), "", 0));
+            continue;
+        }
+        let value = line.rsplit_once(": ").map_or("", |(_, value)| value);
+        let of_device = subjects.len() > 1 && subjects.iter().any(|s| line.contains(s.as_str()));
+        let same = shown.iter_mut().find(|(_, other, _)| *other == value);
+        match same.filter(|_| of_device && !value.is_empty()) {
+            Some((_, _, more)) => *more += 1,
+            None => shown.push((line.clone(), if of_device { value } else { "" }, 0)),
+        }
+    }
+    let line = |(line, _, more)| match more {
+        0 => line,
+        more => format!("{line} (and {more} more alike)"),
+    };
+    shown.into_iter().map(line).collect()
 }
 
 fn some(subjects: &[String]) -> String {
@@ -202,32 +244,13 @@ fn some(subjects: &[String]) -> String {
     }
 }
 
-/// Writes words below a label, broken at blanks; a word that is too long stays whole, to be copied.
+/// Words below a label.
 fn wrap(text: &mut String, label: &str, words: &str) {
-    let mut line = format!("    {label}");
-    if !label.is_empty() {
-        line.push(' ');
-    }
-    let indent = line.chars().count();
-    let mut used = indent;
-    let mut first = true;
-    for word in words.split(' ') {
-        let length = word.chars().count();
-        if !first && used + 1 + length > WIDTH {
-            let _ = writeln!(text, "{line}");
-            line = " ".repeat(indent);
-            used = indent;
-            first = true;
-        }
-        if !first {
-            line.push(' ');
-            used += 1;
-        }
-        line.push_str(word);
-        used += length;
-        first = false;
-    }
-    let _ = writeln!(text, "{line}");
+    let start = match label {
+        "" => "    ".to_owned(),
+        label => format!("    {label} "),
+    };
+    plain::wrap(text, &start, words);
 }
 
 /// The registry, for `--list`.
@@ -270,18 +293,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_broken_at_blanks_and_words_stay_whole() {
-        let mut text = String::new();
-        let long = "x".repeat(130);
-        wrap(
-            &mut text,
-            "do:",
-            &format!("{} {long} end", "word ".repeat(30).trim()),
+    fn what_many_devices_say_alike_is_said_once() {
+        let lines = |values: &[(&str, &str)]| -> (Vec<String>, Vec<String>) {
+            let subjects = values.iter().map(|(s, _)| (*s).to_owned()).collect();
+            let lines = values.iter().map(|(s, v)| format!("/sys/{s}/x: {v}"));
+            (subjects, lines.collect())
+        };
+        let (subjects, evidence) = lines(&[("a", "1"), ("b", "2"), ("c", "1"), ("d", "1")]);
+        assert_eq!(
+            alike(&subjects, &evidence),
+            ["/sys/a/x: 1 (and 2 more alike)", "/sys/b/x: 2"]
         );
-        let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[0].starts_with("    do: word") && lines[0].len() <= WIDTH);
-        assert!(lines[1].starts_with("        word"));
-        assert!(lines.iter().any(|line| line.trim() == long));
-        assert_eq!(lines.last().unwrap().trim(), "end");
+        let (subjects, evidence) = lines(&[("job.log", "1")]);
+        assert_eq!(alike(&subjects, &evidence), evidence);
+        let of_a_log = [
+            "job.log:17: NCCL: x".to_owned(),
+            "job.log:18: NCCL: x".to_owned(),
+        ];
+        assert_eq!(
+            alike(&["job.log".to_owned()], &of_a_log),
+            ["line 17: NCCL: x", "line 18: NCCL: x"]
+        );
     }
 }
