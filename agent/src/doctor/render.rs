@@ -146,7 +146,11 @@ pub(super) fn headline(report: &Report) -> String {
                 1 => "1 cause".to_owned(),
                 count => format!("{count} causes"),
             };
-            format!("GPUDirect RDMA is not right here: {what}, what to do first at the top.")
+            let none = match report.node.gpus {
+                0 => "No GPU was found here. ",
+                _ => "",
+            };
+            format!("{none}GPUDirect RDMA is not right here: {what}, what to do first at the top.")
         }
         Outcome::Unknown if report.node.gpus == 0 => {
             "Not known: no GPU was found here, or the PCI devices could not be read.".to_owned()
