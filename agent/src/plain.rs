@@ -38,9 +38,51 @@ pub(crate) fn shown(text: &str) -> String {
     }
 }
 
+/// Columns that text is broken at: lines of evidence are longer than any terminal.
+const WIDTH: usize = 96;
+
+/// Writes words after a start, broken at blanks, what follows indented below the first; a word that is too long stays
+/// whole, to be copied.
+pub(crate) fn wrap(out: &mut String, start: &str, words: &str) {
+    let indent = start.chars().count();
+    out.push_str(start);
+    let mut used = indent;
+    let mut first = true;
+    for word in words.split(' ') {
+        let length = word.chars().count();
+        if !first && used + 1 + length > WIDTH {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            used = indent;
+            first = true;
+        }
+        if !first {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += length;
+        first = false;
+    }
+    out.push('\n');
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_broken_at_blanks_and_words_stay_whole() {
+        let mut text = String::new();
+        let long = "x".repeat(130);
+        let words = format!("{} {long} end", "word ".repeat(30).trim());
+        wrap(&mut text, "    do: ", &words);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("    do: word") && lines[0].len() <= WIDTH);
+        assert!(lines[1].starts_with("        word"));
+        assert!(lines.iter().any(|line| line.trim() == long));
+        assert_eq!(lines.last().unwrap().trim(), "end");
+    }
 
     #[test]
     fn colours_go_and_text_stays() {

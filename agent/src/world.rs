@@ -1,11 +1,13 @@
 //! Everything that was read, held together, so that plan, checks and reports see the same instant.
 
+use std::time::Duration;
+
 use gdr_policy::{AcsScope, Policy};
 
 use crate::acs::with_selectors;
 use crate::checks::{self, Check};
-use crate::facts::Facts;
 use crate::facts::pci::{Depth, conditions, functions};
+use crate::facts::{Facts, More};
 use crate::package::{self, Survey};
 use crate::pci::RawFunction;
 use crate::pci::clear::{self, AcsPlan, Conditions};
@@ -30,6 +32,8 @@ pub struct World {
     pub quarantine: Quarantine,
     /// What was found out about packages; none unless asked for, and where none is needed.
     pub packages: Option<Survey>,
+    /// What no plan needs; nothing where it was not read.
+    pub more: More,
 }
 
 impl World {
@@ -52,6 +56,7 @@ impl World {
             committed: state::committed(root)?,
             quarantine: state::quarantine(root)?,
             packages: None,
+            more: More::default(),
         })
     }
 
@@ -123,7 +128,15 @@ impl World {
             functions: &self.functions,
             topology: &ports.topology,
             acs: &ports.acs,
+            more: &self.more,
         })
+    }
+
+    /// Reads what checks look at beyond what plans are made from. With `ask`, nvidia-smi is run.
+    pub fn read_more(&mut self, root: &Root, policy: &Policy, ask: Option<Duration>) {
+        let (more, env) = More::read(root, &self.functions, &self.ports(policy).topology, ask);
+        self.more = more;
+        self.facts.nccl_env = env;
     }
 }
 

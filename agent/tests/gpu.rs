@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gdr_agent::acs::with_selectors;
+use gdr_agent::capture;
 use gdr_agent::facts::pci::{Depth, functions};
 use gdr_agent::facts::{gpus, rdma_devices};
 use gdr_agent::gpu::topo::{Cell, Matrix, compare};
@@ -468,6 +469,47 @@ fn a_program_that_hangs_and_one_without_a_driver() {
     let (_, failed) = read(&node.root, Some(Duration::from_secs(10)));
     assert_eq!(ids(&failed), ["gpu.smi-failed"]);
     assert!(findings(&failed)[0].evidence[0].contains("couldn't communicate"));
+
+    // What it said goes into a capture, with nothing in it by which a board could be known, and is there again.
+    let noted = |script: &str| {
+        put(script);
+        let root = Root::open(node.dir.path()).unwrap().noting();
+        let asked = read(&root, Some(Duration::from_secs(1))).1;
+        let mut tree = root.noted();
+        capture::clean(&mut tree, &capture::Redactor::default());
+        let archive = capture::Archive {
+            live: true,
+            addresses: false,
+            pid: None,
+            tree,
+            logs: Vec::new(),
+        };
+        let packed = capture::pack(&archive).unwrap();
+        let tree = capture::unpack(&packed).unwrap().tree;
+        let said = tree
+            .nodes
+            .iter()
+            .find(|(path, _)| path.ends_with("/nvidia-smi_-q_-x"));
+        let text = match &said.unwrap().1.content {
+            capture::Content::Whole(bytes) => String::from_utf8(bytes.clone()).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        let root = Root::captured(Path::new("a.tar.zst"), tree, true).unwrap();
+        let (_, replayed) = read(&root, None);
+        assert_eq!(replayed, asked);
+        (replayed, text)
+    };
+    let xml = "<nvidia_smi_log>\n<driver_version>570.1</driver_version>\n<gpu id=\"00000000:18:00.0\">\n\
+               <serial>1652123000001</serial>\n<uuid>GPU-4f0a</uuid>\n<fb_memory_usage>\n<total>81559 MiB</total>\n\
+               </fb_memory_usage>\n<process_name>/home/anna/train.py</process_name>\n</gpu>\n</nvidia_smi_log>";
+    let (replayed, text) = noted(&format!("echo '{xml}'"));
+    let smi = replayed.smi.get().unwrap();
+    assert_eq!(smi.gpus[0].fb_mib, Some(81559));
+    assert_eq!(smi.gpus[0].bdf.unwrap().to_string(), "0000:18:00.0");
+    for gone in ["1652123000001", "GPU-4f0a", "anna"] {
+        assert!(!text.contains(gone), "{text}");
+    }
+    assert_eq!(noted("kill -STOP $$").0.smi, Asked::Hung(1));
 }
 
 #[test]

@@ -89,6 +89,7 @@ fn it_takes_a_gpu_its_driver_and_the_rdma_core() {
             committed: None,
             quarantine: all.quarantine.clone(),
             packages: None,
+            more: all.more.clone(),
         };
         world
             .facts

@@ -67,6 +67,17 @@ fn same(what: &str, node: &Node, logs: &[&str]) -> Value {
         "{what}"
     );
     assert_eq!(here.status.code(), there.status.code(), "{what}");
+    let page = |dir: &Path, more: &[&str]| {
+        run(dir, &[&["--format", "html", "doctor"], more].concat()).stdout
+    };
+    let here_page: Vec<&str> = ["--root", "."]
+        .into_iter()
+        .chain(logs.iter().flat_map(|log| ["--nccl-log", log]))
+        .collect();
+    assert!(
+        page(node.path(), &here_page) == page(elsewhere.path(), &["--capture", &archive]),
+        "{what}: the page is another one"
+    );
     assert_eq!(
         std::fs::read_dir(elsewhere.path()).unwrap().count(),
         0,
@@ -476,4 +487,59 @@ fn the_json_is_as_its_schema_says() {
     assert!(problems.is_empty(), "{problems:?}");
     let mode = std::fs::metadata(&archive).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+/// Processes without variables of RDMA's are not in it, and those with them only with these; what nvidia-smi said is, without
+/// what names a board. The report is the same.
+#[test]
+fn jobs_and_what_nvidia_smi_said() {
+    let node = Node::new(&NodeSpec::default());
+    let sick = "<nvidia_smi_log>\n<driver_version>570.1</driver_version>\n<gpu id=\"00000000:18:00.0\">\n\
+                <serial>1652123000001</serial>\n<process_name>/home/anna/train</process_name>\n\
+                <fb_memory_usage>\n<total>81559 MiB</total>\n</fb_memory_usage>\n</gpu>\n\
+                <gpu id=\"00000000:1a:00.0\">\n<serial>GPU is lost</serial>\n<uuid>GPU is lost</uuid>\n</gpu>\n</nvidia_smi_log>\n";
+    put(
+        &node,
+        "run/gdr-agent/said/nvidia-smi_-q_-x",
+        &format!("ended\n{sick}"),
+    );
+    for (pid, environ) in [
+        (
+            100,
+            "HOME=/home/anna\0NCCL_IB_DISABLE=1\0AWS_SECRET_ACCESS_KEY=abc123\0",
+        ),
+        (101, "HOME=/home/anna\0"),
+        (102, ""),
+    ] {
+        put(&node, &format!("proc/{pid}/environ"), environ);
+        put(&node, &format!("proc/{pid}/comm"), "python3\n");
+    }
+    let report = same("jobs", &node, &[]);
+    let ids: Vec<&str> = report["causes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cause| cause["id"].as_str().unwrap())
+        .collect();
+    for id in ["gpu.lost", "gpu.missing", "nccl.env-net-disabled"] {
+        assert!(ids.contains(&id), "{id}: {ids:?}");
+    }
+    let out = tempfile::tempdir().unwrap();
+    let archive = out.path().join("node.tar.zst");
+    let taken = run(
+        node.path(),
+        &["--root", ".", "capture", &archive.display().to_string()],
+    );
+    assert!(taken.status.success());
+    let text = unpacked(&archive);
+    assert!(text.contains("NCCL_IB_DISABLE=1") && text.contains("GPU is lost"));
+    for gone in [
+        "anna",
+        "abc123",
+        "1652123000001",
+        "root/proc/101",
+        "root/proc/102",
+    ] {
+        assert!(!text.contains(gone), "{gone} is in the archive");
+    }
 }

@@ -159,8 +159,39 @@ const ENGAGED: &str =
     "n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA\n";
 const WITHOUT: &str = "n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0\n";
 
+/// The sample node's GPUs.
+const GPUS: [&str; 8] = ["18", "1a", "3a", "3c", "9a", "9c", "ca", "cc"];
+
+/// What a capture has of nvidia-smi: it cannot be run without a GPU.
+fn said(node: &Node, answer: &str) {
+    put(
+        node,
+        "run/gdr-agent/said/nvidia-smi_-q_-x",
+        &format!("ended\n{answer}"),
+    );
+}
+
+fn smi(buses: &[&str]) -> String {
+    let gpu = |bus: &&str| {
+        format!(
+            "<gpu id=\"00000000:{bus}:00.0\">\n<product_name>H100</product_name>\n<serial>1652</serial>\n\
+             <persistence_mode>Enabled</persistence_mode>\n<fb_memory_usage>\n<total>81559 MiB</total>\n</fb_memory_usage>\n</gpu>\n"
+        )
+    };
+    let gpus: String = buses.iter().map(gpu).collect();
+    format!(
+        "<?xml version=\"1.0\" ?>\n<nvidia_smi_log>\n<driver_version>570.1</driver_version>\n{gpus}</nvidia_smi_log>\n"
+    )
+}
+
 fn cases() -> Vec<Case> {
     vec![
+        Case {
+            id: "gpu.missing",
+            met: way(same, |node| said(node, &smi(&GPUS))),
+            failed: way(same, |node| said(node, &smi(&GPUS[1..]))),
+            unknown: way(same, |node| said(node, &smi(&[]))),
+        },
         Case {
             id: "dma-buf.unavailable",
             met: way(same, untouched),
@@ -654,7 +685,7 @@ fn lockdown_and_guests_are_said() {
                 hypervisor: true,
                 ..NodeSpec::default()
             },
-            "see the reason",
+            "on the host",
         ),
     ] {
         let node = Node::new(&spec);
@@ -693,4 +724,169 @@ fn the_json_is_as_its_schema_says() {
             .collect();
         assert!(problems.is_empty(), "{name}: {problems:?}");
     }
+}
+
+fn check<'v>(report: &'v Value, id: &str) -> &'v Value {
+    let mut checks = report["checks"].as_array().unwrap().iter();
+    checks
+        .find(|check| check["id"] == id)
+        .unwrap_or(&Value::Null)
+}
+
+#[test]
+fn nvidia_smi_is_heard_and_never_run_in_a_directory() {
+    let node = healthy();
+    // A directory is somebody else's: what is in it is not run.
+    put(&node, "usr/bin/nvidia-smi", "#!/bin/sh\ntouch /ran\n");
+    let (exit, report) = json(&node, &["doctor"]);
+    assert_eq!(
+        (exit, check(&report, "gpu.missing")),
+        (Some(0), &Value::Null)
+    );
+    assert!(!node.path().join("ran").exists());
+
+    put(&node, "run/gdr-agent/said/nvidia-smi_-q_-x", "stopped 20\n");
+    let (exit, report) = json(&node, &["doctor"]);
+    assert_eq!((exit, failed_first(&report).0), (Some(3), "gpu.smi-hung"));
+
+    said(
+        &node,
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
+    );
+    let (exit, report) = json(&node, &["doctor"]);
+    assert_eq!(
+        (exit, check(&report, "gpu.smi-failed")["outcome"].as_str()),
+        (Some(0), Some("unknown"))
+    );
+
+    // Its own idea of the links belongs to the check of the links, and of the windows to that of the windows.
+    let narrow = smi(&GPUS).replacen(
+        "<product_name>",
+        "<pci><pci_gpu_link_info><link_widths><max_link_width>16x</max_link_width><current_link_width>8x</current_link_width></link_widths></pci_gpu_link_info></pci><product_name>",
+        1,
+    );
+    said(&node, &narrow);
+    let (_, report) = json(&node, &["doctor"]);
+    let of_links: Vec<&Value> = report["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|c| c["id"] == "link.degraded" && c["subject"] == GPU)
+        .collect();
+    assert_eq!(
+        of_links.len(),
+        1,
+        "one answer for each device: {of_links:?}"
+    );
+    assert_eq!(of_links[0]["outcome"], "failed");
+    assert!(
+        of_links[0]["evidence"]
+            .to_string()
+            .contains("nvidia-smi: x8 of x16")
+    );
+}
+
+const MEASURED: &str = "                    RDMA_Write BW Test\n Dual-port       : OFF\t\tDevice         : mlx5_0\n Number of qps   : 1\t\tTransport type : IB\n initializing CUDA\n Picking GPU number 0\n #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      5000             GBPS             GBPS             0.2\n";
+
+fn measured(node: &Node, file: &str, gbps: &str, gpu: bool) {
+    let text = MEASURED.replace("GBPS", gbps);
+    let of_host = |line: &&str| gpu || !(line.contains("CUDA") || line.contains("GPU"));
+    let text: Vec<&str> = text.lines().filter(of_host).collect();
+    put(node, file, &format!("{}\n", text.join("\n")));
+}
+
+/// The ratio of GPU memory to host memory is the evidence, and what the node has is its cause.
+#[test]
+fn what_was_measured_is_explained() {
+    let args = &["doctor", "--perftest", "gpu.txt", "--perftest", "host.txt"];
+    let node = healthy();
+    measured(&node, "gpu.txt", "380.10", true);
+    measured(&node, "host.txt", "391.20", false);
+    let (exit, report) = json(&node, args);
+    assert_eq!(exit, Some(0), "{:#}", report["causes"]);
+    assert_eq!(check(&report, "bandwidth.low")["outcome"], "met");
+
+    measured(&node, "gpu.txt", "98.70", true);
+    let (exit, report) = json(&node, args);
+    assert_eq!(
+        (exit, failed_first(&report).0),
+        (Some(3), "bandwidth.gpu-slower")
+    );
+    type Bend = fn(&mut NodeSpec);
+    let bent: [(&str, Bend); 3] = [
+        ("acs.redirect", |spec| {
+            spec.cmdline.push_str(" intel_iommu=on iommu=pt")
+        }),
+        ("bar1.small", |spec| {
+            spec.cmdline.push_str(" intel_iommu=on iommu=pt");
+            spec.bar1 = 256 << 20;
+        }),
+        ("iommu.translated", |_| {}),
+    ];
+    for (cause, bend) in bent {
+        let mut spec = NodeSpec::default();
+        bend(&mut spec);
+        let node = Node::new(&spec);
+        if cause != "acs.redirect" {
+            clear_acs(&node);
+        }
+        measured(&node, "gpu.txt", "98.70", true);
+        measured(&node, "host.txt", "391.20", false);
+        let (_, report) = json(&node, args);
+        assert_eq!(
+            failed_first(&report),
+            (cause, vec!["bandwidth.gpu-slower", "bandwidth.low"]),
+            "{:#}",
+            report["causes"]
+        );
+    }
+    let node = healthy();
+    nic(&node, "current_link_speed", "16.0 GT/s PCIe\n");
+    measured(&node, "gpu.txt", "98.70", true);
+    measured(&node, "host.txt", "391.20", false);
+    let (_, report) = json(&node, args);
+    // A warning that has brought about what is required is as grave.
+    assert_eq!(
+        failed_first(&report),
+        (
+            "link.degraded",
+            vec!["bandwidth.gpu-slower", "bandwidth.low"]
+        )
+    );
+    assert_eq!(report["causes"][0]["severity"], "required");
+    let (exit, _) = json(&node, &["doctor", "--perftest", "host.txt"]);
+    assert_eq!(exit, Some(0), "host memory alone says nothing of the GPU");
+}
+
+#[test]
+fn the_environment_of_a_running_job_counts_and_its_library_tells_the_version() {
+    let node = healthy();
+    put(
+        &node,
+        "proc/4242/environ",
+        "HOME=/root\0NCCL_NET_GDR_LEVEL=LOC\0NCCL_IB_DATA_DIRECT=0\0",
+    );
+    put(&node, "proc/4242/comm", "python3\n");
+    put(
+        &node,
+        "proc/4242/maps",
+        "7f0000000000-7f0000001000 r-xp 00000000 00:05 9 /usr/lib/x86_64-linux-gnu/libnccl.so.2.19.3\n",
+    );
+    let (_, report) = json(&node, &["doctor"]);
+    assert_eq!(failed_first(&report).0, "nccl.env-gdr-level");
+    let evidence = report["causes"][0]["evidence"].to_string();
+    assert!(evidence.contains("pid 4242 (python3)"), "{evidence}");
+    let unknown = check(&report, "nccl.env-unknown-name")["evidence"].to_string();
+    assert!(
+        unknown.contains("from NCCL 2.27 on, and this is 2.19"),
+        "{unknown}"
+    );
+    // A log speaks of what ran.
+    put(
+        &node,
+        "job.log",
+        &format!("n1:1:2 [0] NCCL INFO NCCL version 2.28.3+cuda12.8\n{ENGAGED}"),
+    );
+    let (_, report) = json(&node, &["doctor", "--nccl-log", "job.log"]);
+    assert_eq!(check(&report, "nccl.env-unknown-name"), &Value::Null);
 }

@@ -143,3 +143,101 @@ fn counts_that_cannot_be_read_stop_no_repair_and_are_not_lost() {
         assert_eq!(node.run(&["metrics"]).status.code(), Some(7));
     }
 }
+
+fn sample<'t>(text: &'t str, start: &str) -> Option<&'t str> {
+    text.lines()
+        .find_map(|line| line.strip_prefix(start))
+        .map(str::trim)
+}
+
+/// Every line is a comment or `name{labels} value`, and each name is explained before it is used.
+fn well_formed(text: &str) {
+    let mut known = std::collections::BTreeSet::new();
+    let line = regex::Regex::new(
+        r#"^([a-z_]+)(\{[a-z_]+="(?:[^"\\]|\\.)*"(?:,[a-z_]+="(?:[^"\\]|\\.)*")*\})? [0-9]+$"#,
+    )
+    .unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    for each in text.lines() {
+        if let Some(rest) = each.strip_prefix("# TYPE ") {
+            assert!(
+                known.insert(rest.split(' ').next().unwrap().to_owned()),
+                "{each}"
+            );
+        } else if !each.starts_with("# HELP ") {
+            let found = line.captures(each).unwrap_or_else(|| panic!("{each}"));
+            assert!(known.contains(&found[1]), "{each}");
+            assert!(
+                seen.insert(each.rsplit_once(' ').unwrap().0.to_owned()),
+                "twice: {each}"
+            );
+        }
+    }
+}
+
+#[test]
+fn checks_the_verdict_and_the_transaction() {
+    let node = node();
+    node.reboot(Reboot::default());
+    let text = || {
+        let output = node.run(&["metrics"]);
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        well_formed(&text);
+        text
+    };
+    let acs = "{group=\"acs\",id=\"acs.redirect\",severity=\"required\"} ";
+    let of = |text: &str| {
+        let one = |name: &str| sample(text, name).map(str::to_owned);
+        [
+            one("gdr_agent_verdict "),
+            one("gdr_agent_verdict_unknown "),
+            one(&format!("gdr_agent_check{acs}")),
+            one(&format!("gdr_agent_check_unknown{acs}")),
+        ]
+        .map(Option::unwrap)
+    };
+    let good = text();
+    assert_eq!(of(&good), ["1", "0", "1", "0"], "{good}");
+    assert_eq!(
+        sample(&good, "gdr_agent_transaction_state{state=\"COMMITTED\"} "),
+        Some("1")
+    );
+    let states = good.matches("gdr_agent_transaction_state{").count();
+    assert_eq!((states, good.matches("\"} 1\n").count() > 0), (12, true));
+    assert!(
+        sample(
+            &good,
+            "gdr_agent_node_info{kernel=\"6.1.0-37-amd64\",driver=\""
+        )
+        .is_some(),
+        "{good}"
+    );
+    set_again(&node);
+    assert_eq!(of(&text()), ["0", "0", "0", "0"]);
+    // What cannot be read is neither fine nor failed.
+    let bytes = node.read(&config(PORT));
+    node.write(&config(PORT), &bytes[..64]);
+    assert_eq!(of(&text()), ["0", "1", "0", "1"]);
+    let json = node.json(&["metrics"], 0);
+    assert_eq!(
+        (&json["verdict"], &json["errors"]),
+        (&"unknown".into(), &serde_json::json!([]))
+    );
+    let schema = std::process::Command::new(support::binary())
+        .args(["schema", "metrics"])
+        .output()
+        .unwrap();
+    let schema = serde_json::from_slice(&schema.stdout).unwrap();
+    assert!(
+        jsonschema::validator_for(&schema).unwrap().is_valid(&json),
+        "{json:#}"
+    );
+    // A policy that cannot be read takes the checks with it, and nothing else.
+    node.write("etc/gdr-agent/policy.toml", b"version = \x1b[2J");
+    let broken = text();
+    assert_eq!(sample(&broken, "gdr_agent_read_errors "), Some("1"));
+    assert_eq!(sample(&broken, "gdr_agent_verdict_unknown "), Some("1"));
+    assert!(sample(&broken, "gdr_agent_check{").is_none());
+    assert!(sample(&broken, "gdr_agent_acs_repairs_total{").is_some());
+}

@@ -40,6 +40,7 @@ pub fn clean(tree: &mut Tree, redactor: &Redactor) {
             *bytes = file(path, std::mem::take(bytes), redactor);
         }
     }
+    forget_processes(tree);
 }
 
 fn file(path: &str, bytes: Vec<u8>, redactor: &Redactor) -> Vec<u8> {
@@ -58,13 +59,16 @@ fn file(path: &str, bytes: Vec<u8>, redactor: &Redactor) -> Vec<u8> {
     let kept = match name {
         "kallsyms" => symbols(&text),
         "Module.symvers" => lines(&text, |line| line.contains("ib_register_")),
+        _ if path.starts_with(crate::sys::SAID) => lines(&text, |line| !names_somebody(line)),
         _ if of_kernel => return text.into_bytes(),
         "kmsg" => lines(&text, |line| {
             kernel_log::classify(line).is_some() || !crate::kmod::log_findings([line]).is_empty()
         }),
         "environ" if process => text.split_inclusive('\0').filter(|v| variable(v)).collect(),
         "maps" if process => lines(&text, |line| {
-            line.contains("/dev/nvidia") || line.contains("/dev/infiniband/")
+            ["/dev/nvidia", "/dev/infiniband/", "/libnccl.so"]
+                .iter()
+                .any(|part| line.contains(part))
         }),
         "mountinfo" | "mounts" => text.split_inclusive('\n').map(mount).collect(),
         "nccl.conf" | ".nccl.conf" => settings(&text),
@@ -91,6 +95,50 @@ fn other(path: &str, bytes: Vec<u8>, redactor: &Redactor) -> Vec<u8> {
         }
     }
     out
+}
+
+/// Values in nvidia-smi's output by which a board, a machine or a program could be known.
+fn names_somebody(line: &str) -> bool {
+    let element = line.trim_start();
+    let Some((name, rest)) = element.strip_prefix('<').and_then(|e| e.split_once('>')) else {
+        return false;
+    };
+    let Some((value, _)) = rest.split_once("</") else {
+        return false;
+    };
+    // A GPU that is lost says so in the place of every value, and such words have no digits.
+    name.contains("process_name")
+        || value.bytes().any(|b| b.is_ascii_digit())
+            && ["serial", "uuid", "guid", "host_id", "ipmi"]
+                .iter()
+                .any(|part| name.contains(part))
+}
+
+/// Processes without variables that matter: what is said of them is the same without them.
+fn forget_processes(tree: &mut Tree) {
+    let empty: Vec<String> = tree
+        .nodes
+        .iter()
+        .filter(|(path, node)| {
+            path.starts_with("/proc/")
+                && path.ends_with("/environ")
+                && matches!(&node.content, Content::Whole(bytes) if bytes.is_empty())
+        })
+        .map(|(path, _)| path.clone())
+        .collect();
+    for path in empty {
+        tree.nodes.remove(&path);
+        let dir = path.trim_end_matches("/environ");
+        let below = format!("{dir}/");
+        if !tree
+            .nodes
+            .range(below.clone()..)
+            .next()
+            .is_some_and(|(next, _)| next.starts_with(&below))
+        {
+            tree.nodes.remove(dir);
+        }
+    }
 }
 
 fn lines(text: &str, wanted: impl Fn(&str) -> bool) -> String {

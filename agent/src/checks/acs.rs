@@ -40,7 +40,7 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
                 ID,
                 subject,
                 format!("{}; {}", from(), port.reason),
-                "see the reason",
+                reason_fix(&port.reason),
             )),
             Action::Unknown => answers.push(Answer::unknown(
                 ID,
@@ -64,6 +64,12 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
         });
     }
     answers
+}
+
+/// A reason to refuse begins or ends with its id, and the registry knows what helps.
+fn reason_fix(reason: &str) -> &'static str {
+    let named = super::registry::all().find(|entry| reason.contains(entry.id));
+    named.map_or("see the reason", |entry| entry.fix)
 }
 
 /// A port that redirects, and stays so because of the platform.

@@ -1,15 +1,9 @@
-//! Is the window into each GPU's memory placed, and large?
+//! Is the window into each GPU's memory placed, and large? `gpu` reads and judges it.
 
 use super::{Answer, Input};
+use crate::gpu::{self, Window};
 
 const ID: &str = "bar1.small";
-
-/// Resource flags (include/linux/ioport.h): prefetchable, 64-bit memory.
-const PREFETCH: u64 = 0x2000;
-const MEM_64: u64 = 0x0010_0000;
-
-/// 256 MiB is what firmware leaves when it places no large BAR.
-const SMALL: u64 = 256 << 20;
 
 pub(super) fn ask(input: &Input) -> Vec<Answer> {
     if input.topology.gpus.is_empty() {
@@ -28,36 +22,36 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
         .collect()
 }
 
-/// The largest prefetchable 64-bit BAR is the window: region 1 up to Ada, region 2 from Hopper on.
 fn one(input: &Input, bdf: crate::pci::Bdf) -> Answer {
-    let subject = bdf.to_string();
-    let from = format!("/sys/bus/pci/devices/{bdf}/resource");
-    let Some(function) = input.functions.iter().find(|f| f.bdf == bdf) else {
+    let Some(window) = window(input, bdf) else {
         return Answer::unknown(
             ID,
-            subject,
+            bdf.to_string(),
             "the function was not read",
             "run it as root on the node",
         );
     };
-    let bars = function.bars.iter().filter(|b| b.index < 6);
-    let windows = bars.filter(|b| b.flags & PREFETCH != 0 && b.flags & MEM_64 != 0);
-    let size = windows
-        .map(|b| b.end.saturating_sub(b.start).saturating_add(1))
-        .max();
-    match size {
-        None => Answer::unknown(
-            ID,
-            subject,
-            format!("{from}: no prefetchable 64-bit BAR"),
-            "run it on the node; an unassigned BAR is the firmware's doing",
-        ),
-        Some(size) if size <= SMALL => Answer::failed(
-            ID,
-            subject,
-            format!("{from}: {} MiB", size >> 20),
-            "enable Above 4G Decoding and a large MMIO window in the firmware, then power-cycle",
-        ),
-        Some(size) => Answer::met(ID, subject, format!("{from}: {} MiB", size >> 20)),
+    let smi = input.more.gpus.smi.get();
+    let smi = smi.and_then(|smi| smi.gpus.iter().find(|gpu| gpu.bdf == Some(bdf)));
+    if let Some(answer) = gpu::small(&window, smi).and_then(Answer::of) {
+        return Answer {
+            // what could not be read is as grave as what is wrong
+            severity: answer
+                .severity
+                .filter(|_| answer.outcome == super::Outcome::Failed),
+            ..answer
+        };
     }
+    let size = window.bytes.unwrap_or_default() >> 20;
+    let from = format!("/sys/bus/pci/devices/{bdf}/resource");
+    Answer::met(ID, bdf.to_string(), format!("{from}: {size} MiB"))
+}
+
+/// As it was read with the sizes that it could have, or from the function alone.
+fn window(input: &Input, bdf: crate::pci::Bdf) -> Option<Window> {
+    let read = input.more.gpus.windows.iter().find(|w| w.bdf == bdf);
+    read.cloned().or_else(|| {
+        let function = input.functions.iter().find(|f| f.bdf == bdf)?;
+        Some(gpu::window(bdf, &function.bars))
+    })
 }

@@ -61,7 +61,7 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
                         ID,
                         subject,
                         format!("{from}: {kind}"),
-                        "set `kernel.iommu = \"passthrough\"` and apply; memory encryption (SME, SEV) overrides it",
+                        "set `kernel.iommu = \"passthrough\"` in the policy and run `gdr-agent apply`; memory encryption (SME, SEV) overrides it",
                     ),
                     None => Answer::unknown(ID, subject, format!("{from} could not be read"), "run it as root on the node"),
                 }

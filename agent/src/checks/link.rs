@@ -1,7 +1,8 @@
 //! Does each GPU's and NIC's link have its full width, and each NIC's its full speed? The speed of a
-//! GPU drops when it idles, so of a GPU only the width is judged.
+//! GPU drops when it idles, so of a GPU only the width is judged, by sysfs and by nvidia-smi where it was asked.
 
 use super::{Answer, Input};
+use crate::gpu;
 
 const ID: &str = "link.degraded";
 
@@ -30,15 +31,25 @@ fn one(input: &Input, bdf: crate::pci::Bdf, nic: bool) -> Answer {
             "put the card into a slot of its own generation, and look at the firmware's setting for the slot",
         );
     }
-    match link.and_then(|l| Some((l.current_width?, l.max_width?))) {
-        Some((now, best)) if now >= best => {
-            Answer::met(ID, bdf.to_string(), format!("{from}: x{now}"))
+    let smi = input.more.gpus.smi.get();
+    let smi = smi.and_then(|smi| smi.gpus.iter().find(|gpu| gpu.bdf == Some(bdf)));
+    let told = smi.and_then(gpu::narrow);
+    let fix = "reseat the card or the riser, and look for AER errors in the kernel log";
+    let mut answer = match link.and_then(|l| Some((l.current_width?, l.max_width?))) {
+        Some((now, best)) if now >= best && told.is_none() => {
+            return Answer::met(ID, bdf.to_string(), format!("{from}: x{now}"));
         }
         Some((now, best)) => Answer::failed(
             ID,
             bdf.to_string(),
             format!("{from}: x{now} of x{best}"),
-            "reseat the card or the riser, and look for AER errors in the kernel log",
+            fix,
+        ),
+        None if told.is_some() => Answer::failed(
+            ID,
+            bdf.to_string(),
+            format!("{from} could not be read"),
+            fix,
         ),
         None => Answer::unknown(
             ID,
@@ -46,7 +57,9 @@ fn one(input: &Input, bdf: crate::pci::Bdf, nic: bool) -> Answer {
             format!("{from} could not be read"),
             "run it on the node",
         ),
-    }
+    };
+    answer.evidence.extend(told);
+    answer
 }
 
 /// The speed now and the best one, where both are known and differ.

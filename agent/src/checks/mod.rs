@@ -16,7 +16,8 @@ use gdr_policy::{CheckGroup, Policy};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::facts::Facts;
+use crate::facts::{Facts, More};
+use crate::finding::Finding;
 use crate::pci::RawFunction;
 use crate::pci::clear::AcsPlan;
 use crate::pci::topology::Topology;
@@ -81,6 +82,8 @@ pub struct Input<'a> {
     pub topology: &'a Topology,
     /// What would still have to be cleared.
     pub acs: &'a AcsPlan,
+    /// What no plan needs.
+    pub more: &'a More,
 }
 
 /// An answer before anybody has said how much it matters.
@@ -91,9 +94,24 @@ pub(crate) struct Answer {
     pub(crate) subject: String,
     pub(crate) evidence: Vec<String>,
     pub(crate) fix: Option<String>,
+    /// Where this answer weighs less than its question does.
+    pub(crate) severity: Option<Severity>,
 }
 
 impl Answer {
+    /// A reader's finding; none if its id is not in the registry.
+    pub(crate) fn of(finding: Finding) -> Option<Self> {
+        let (_, entry) = registry::find(&finding.id)?;
+        Some(Self {
+            id: entry.id,
+            outcome: finding.outcome,
+            subject: finding.subject,
+            evidence: finding.evidence,
+            fix: finding.fix,
+            severity: (finding.severity != Severity::Required).then_some(finding.severity),
+        })
+    }
+
     pub(crate) fn met(
         id: &'static str,
         subject: impl Into<String>,
@@ -105,6 +123,7 @@ impl Answer {
             subject: subject.into(),
             evidence: vec![evidence.into()],
             fix: None,
+            severity: None,
         }
     }
 
@@ -120,6 +139,7 @@ impl Answer {
             subject: subject.into(),
             evidence: vec![evidence.into()],
             fix: Some(fix.into()),
+            severity: None,
         }
     }
 
@@ -135,6 +155,7 @@ impl Answer {
             subject: subject.into(),
             evidence: vec![evidence.into()],
             fix: Some(fix.into()),
+            severity: None,
         }
     }
 }
@@ -190,6 +211,7 @@ pub(crate) fn finish(group: &str, answer: Answer, severity: Severity) -> Check {
         subject,
         evidence,
         fix,
+        severity: less,
     } = answer;
     let entry = registry::find(id).map(|(_, entry)| entry);
     Check {
@@ -201,7 +223,10 @@ pub(crate) fn finish(group: &str, answer: Answer, severity: Severity) -> Check {
         subject,
         evidence,
         fix,
-        severity,
+        severity: match less {
+            Some(less) if severity == Severity::Required => less,
+            _ => severity,
+        },
     }
 }
 

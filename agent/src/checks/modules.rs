@@ -21,7 +21,7 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
                 ID,
                 "modules",
                 "no way to GPU memory was found",
-                "see gdr-path",
+                "find out the way to GPU memory first: it is in the group gdr-path",
             )];
         }
     };

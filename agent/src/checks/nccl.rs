@@ -1,21 +1,16 @@
-//! Does the environment that NCCL starts in turn GPUDirect off? `nccl_env` reads it; `verify` looks at running processes too.
+//! Does the environment that NCCL starts in turn GPUDirect off? `nccl_env` reads and judges it.
 
 use super::{Answer, Input, Outcome};
-use crate::nccl_env::{Known, findings};
+use crate::finding::Finding;
+use crate::nccl_env::findings;
+
+const ID: &str = "nccl.env-net-disabled";
 
 pub(super) fn ask(input: &Input) -> Vec<Answer> {
     let env = &input.facts.nccl_env;
-    let answers: Vec<Answer> = findings(env, Known::default())
-        .into_iter()
-        .map(|finding| Answer {
-            id: intern(&finding.id),
-            outcome: finding.outcome,
-            subject: finding.subject,
-            evidence: finding.evidence,
-            fix: finding.fix,
-        })
-        .collect();
-    if answers.iter().any(|answer| answer.outcome != Outcome::Met) {
+    let found = findings(env, input.more.known());
+    let mut answers: Vec<Answer> = found.into_iter().filter_map(answer).collect();
+    if answers.iter().any(|answer| answer.id == ID) {
         return answers;
     }
     let files = env.files.iter().map(|file| match file.lines.get() {
@@ -27,28 +22,23 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
         "{} processes with variables of NCCL's",
         env.processes.len()
     ));
-    let mut met = Answer::met("nccl.env-net-disabled", "NCCL's environment", String::new());
+    let mut met = Answer::met(ID, "NCCL's environment", String::new());
     met.evidence = evidence;
-    vec![met]
+    answers.push(met);
+    answers
 }
 
-/// Ids are constants in answers.
-fn intern(id: &str) -> &'static str {
-    const IDS: [&str; 12] = [
-        "nccl.env-net-disabled",
-        "nccl.env-gdr-level",
-        "nccl.env-gdr-read",
-        "nccl.env-bad-value",
-        "nccl.env-dmabuf-disabled",
-        "nccl.env-relaxed-ordering",
-        "nccl.env-gdr-c2c",
-        "nccl.env-p2p-disabled",
-        "nccl.env-hca-none",
-        "nccl.env-unknown-name",
-        "nccl.env-bad-line",
-        "nccl.env-unread",
-    ];
-    IDS.into_iter()
-        .find(|known| *known == id)
-        .unwrap_or("nccl.env-net-disabled")
+/// A file that could not be read may hold anything, and so leaves the question itself open.
+fn answer(finding: Finding) -> Option<Answer> {
+    if finding.id == "nccl.env-unread" && finding.subject.starts_with('/') {
+        return Some(Answer {
+            id: ID,
+            outcome: Outcome::Unknown,
+            subject: finding.subject,
+            evidence: finding.evidence,
+            fix: finding.fix,
+            severity: None,
+        });
+    }
+    Answer::of(finding)
 }

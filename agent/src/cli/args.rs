@@ -103,6 +103,8 @@ Examples:
   gdr-agent doctor --format json | jq -r '.causes[0].id'
   gdr-agent doctor --root ./copy-of-a-node
   gdr-agent doctor --capture node.tar.zst       the same report, anywhere
+  gdr-agent doctor --perftest ib_write_bw.txt   is what was measured right, and what on this node explains it
+  gdr-agent doctor --format html > node.html    one page to hand on, with the picture of the paths
   gdr-agent doctor --list                       everything that can be asked and found
 
 Exit codes: 0 every required answer is met, 3 one failed or is unknown, 1 a log could not be read."

@@ -176,7 +176,7 @@ fn output(runs: &[Run], policy: &Policy, link: Option<Ceiling>) -> Output {
 /// Outputs are small: a table has a few lines.
 const LARGEST: u64 = 64 << 20;
 
-fn read(files: &[PathBuf]) -> Result<Vec<Run>, CliError> {
+pub(super) fn read(files: &[PathBuf]) -> Result<Vec<Run>, CliError> {
     if files.iter().filter(|f| *f == Path::new("-")).count() > 1 {
         let message = "standard input (`-`) can be read once only";
         return Err(CliError::new(Exit::Usage, "usage", message));

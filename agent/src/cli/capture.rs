@@ -28,6 +28,9 @@ pub struct Args {
     /// Put in what `doctor --pid` looks at: limits and device files of this process.
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
+    /// Do not run nvidia-smi; `doctor --capture` then says what `doctor --no-smi` does.
+    #[arg(long)]
+    no_smi: bool,
     /// Leave in addresses (Internet, Ethernet, InfiniBand) and host names.
     #[arg(long)]
     with_addresses: bool,
@@ -118,7 +121,8 @@ fn take(context: &Context, args: &Args) -> Result<Tree, CliError> {
         .noting();
     let wanted = Wanted {
         pid: args.pid,
-        logs: Vec::new(),
+        smi: !args.no_smi,
+        ..Wanted::default()
     };
     let _ = examine(&root, &policy, wanted);
     // What later versions may ask. Whether it could be read is noted, and that is all that is wanted here.

@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use super::nccl_log::{Unreadable, read_logs, tell};
 use super::topology::styles;
-use super::{CliError, Context, Exit, load};
+use super::{CliError, Context, Exit, Format, load};
 use crate::capture;
 use crate::checks::Outcome;
 use crate::checks::registry::{self, Kind};
-use crate::doctor::{self, Report, Wanted, render};
+use crate::doctor::{self, Report, Wanted, page, render};
 use crate::nccl_log::Reader;
 use crate::sys::{Root, archive_file};
 
@@ -22,6 +22,12 @@ pub struct Args {
     /// A log of a job: plain, gzip or Zstandard, a directory, or `-`; may be given several times.
     #[arg(long, value_name = "FILE")]
     nccl_log: Vec<PathBuf>,
+    /// An output of perftest, text or JSON, as evidence of bandwidth; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    perftest: Vec<PathBuf>,
+    /// Do not run nvidia-smi, which takes seconds, and may hang on a sick GPU until its time is up.
+    #[arg(long)]
+    no_smi: bool,
     /// Look at a capture of a node, and the logs in it, instead of this node.
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
@@ -29,8 +35,8 @@ pub struct Args {
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
     /// Print everything that can be asked and found.
-    #[arg(long, conflicts_with_all = ["nccl_log", "pid", "capture"])]
-    list: bool,
+    #[arg(long, conflicts_with_all = ["nccl_log", "perftest", "pid", "capture", "no_smi"])]
+    pub(super) list: bool,
 }
 
 /// The JSON of `doctor`.
@@ -73,6 +79,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     if args
         .nccl_log
         .iter()
+        .chain(&args.perftest)
         .filter(|f| *f == Path::new("-"))
         .count()
         > 1
@@ -82,15 +89,19 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     }
     let policy = policy(context)?;
     let (logs, errors) = read_logs(&args.nccl_log, context.out);
+    let runs = super::bandwidth::read(&args.perftest)?;
     if let Some(path) = &args.capture {
         let (root, mut wanted) = open_capture(context, path)?;
         wanted.logs.extend(logs);
+        wanted.runs = runs;
         wanted.pid = args.pid.or(wanted.pid);
         return print(context, doctor::examine(&root, &policy, wanted), errors);
     }
     let wanted = Wanted {
         pid: args.pid,
         logs,
+        runs,
+        smi: !args.no_smi,
     };
     let root = Root::open(context.root.path())?.speaking_of_the_node();
     let report = doctor::examine(&root, &policy, wanted);
@@ -113,6 +124,7 @@ fn open_capture(context: &Context, path: &Path) -> Result<(Root, Wanted), CliErr
     let wanted = Wanted {
         pid: archive.pid,
         logs: logs.collect(),
+        ..Wanted::default()
     };
     let root = Root::captured(path, archive.tree, archive.live)?;
     Ok((root, wanted))
@@ -124,9 +136,13 @@ fn print(context: &Context, report: Report, errors: Vec<Unreadable>) -> Result<E
         report,
         errors,
     };
-    context
-        .out
-        .result(&output, || render::report(&output.report, styles()))?;
+    if context.out.format == Format::Html {
+        context.out.raw(&page::page(&output.report))?;
+    } else {
+        context
+            .out
+            .result(&output, || render::report(&output.report, styles()))?;
+    }
     tell(&output.errors);
     Ok(match output.report.verdict {
         _ if !output.errors.is_empty() => Exit::Internal,

@@ -5,10 +5,16 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::status::last;
+use super::topology::policy_or_default;
 use super::{CliError, Context, Exit};
 use crate::acs::repairs::{self, Repairs};
+use crate::checks::{self, Check, Outcome, Severity};
+use crate::machine::State;
+use crate::nccl_log::harmless;
 use crate::pci::Bdf;
 use crate::sys::write;
+use crate::world::World;
 
 /// Where the metrics go.
 #[derive(Debug, clap::Args)]
@@ -25,8 +31,57 @@ pub(super) struct Output {
     schema: &'static str,
     /// The agent's version.
     version: &'static str,
+    /// What runs.
+    node: Versions,
+    /// Whether all that the policy requires is met; unknown as well where nothing could be asked.
+    verdict: Outcome,
+    /// The policy's checks, or those of the default policy where there is none; one for each group, id and severity.
+    checks: Vec<Answered>,
+    /// Where the last transaction stands; null if the journal could not be read.
+    transaction: Option<Transaction>,
+    /// What could not be read: its metrics are missing, or unknown.
+    errors: Vec<String>,
     /// Every port that the agent has cleared, in order of addresses.
     acs_repairs: Vec<Port>,
+}
+
+/// Versions of what GPUDirect RDMA is made of.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct Versions {
+    /// The kernel that runs.
+    kernel: Option<String>,
+    /// The NVIDIA driver that is loaded.
+    driver: Option<String>,
+}
+
+/// A check, over all that it is about.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Answered {
+    /// The group that the policy names it by.
+    group: String,
+    /// The question, by the id of the finding that "no" would be.
+    id: String,
+    /// How much it matters here.
+    severity: Severity,
+    /// The worst of its answers: failed before unknown before met.
+    outcome: Outcome,
+    /// Answers that are met.
+    met: u64,
+    /// Answers that are not.
+    failed: u64,
+    /// Questions without an answer.
+    unknown: u64,
+}
+
+/// Where a transaction stands.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Transaction {
+    /// The state.
+    state: State,
+    /// When it was recorded, seconds since 1970.
+    time: Option<u64>,
+    /// Reboots that were granted to it.
+    reboots: u32,
 }
 
 /// A port on which ACS redirection was cleared.
@@ -45,9 +100,43 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     let ports = ports
         .into_iter()
         .map(|(port, repairs)| Port { port, repairs });
+    let mut errors = Vec::new();
+    // One of these that cannot be read takes none of the others with it.
+    let (node, checks) = match look(context) {
+        Ok(seen) => seen,
+        Err(e) => {
+            errors.push(harmless(e.message.as_bytes()));
+            (Versions::default(), Vec::new())
+        }
+    };
+    let transaction = match last(&context.root) {
+        Ok(None) => Some(Transaction {
+            state: State::Idle,
+            time: None,
+            reboots: 0,
+        }),
+        Ok(Some(record)) => Some(Transaction {
+            state: record.txn.state,
+            time: Some(record.time),
+            reboots: record.txn.budget.used,
+        }),
+        Err(e) => {
+            errors.push(harmless(e.message.as_bytes()));
+            None
+        }
+    };
+    let verdict = match checks.is_empty() {
+        true => Outcome::Unknown,
+        false => checks::verdict(&checks),
+    };
     let output = Output {
         schema: "gdr-agent/metrics/v1",
         version: env!("CARGO_PKG_VERSION"),
+        node,
+        verdict,
+        checks: answered(&checks),
+        transaction,
+        errors,
         acs_repairs: ports.collect(),
     };
     match &args.textfile {
@@ -55,6 +144,75 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         None => context.out.result(&output, || text(&output))?,
     }
     Ok(Exit::Done)
+}
+
+/// The policy's checks. No program is run and no process is looked at: this is asked every minute.
+fn look(context: &Context) -> Result<(Versions, Vec<Check>), CliError> {
+    let policy = policy_or_default(context)?;
+    let world = World::read(&context.root, &policy)?;
+    let word = |text: &String| harmless(text.as_bytes());
+    let node = Versions {
+        kernel: world.facts.running.release.get().map(word),
+        driver: world.facts.gdr.driver.get().map(|d| word(&d.version)),
+    };
+    Ok((node, world.checks(&policy)))
+}
+
+/// A sample for each address would be a series for each, for ever.
+fn answered(checks: &[Check]) -> Vec<Answered> {
+    let mut all: Vec<Answered> = Vec::new();
+    for check in checks {
+        let same = |a: &Answered| {
+            (a.group.as_str(), a.id.as_str(), a.severity)
+                == (check.group.as_str(), check.id.as_str(), check.severity)
+        };
+        let at = all.iter().position(same).unwrap_or_else(|| {
+            all.push(Answered {
+                group: check.group.clone(),
+                id: check.id.clone(),
+                severity: check.severity,
+                outcome: Outcome::Met,
+                met: 0,
+                failed: 0,
+                unknown: 0,
+            });
+            all.len() - 1
+        });
+        let Some(of_it) = all.get_mut(at) else {
+            continue;
+        };
+        match check.outcome {
+            Outcome::Met => of_it.met += 1,
+            Outcome::Failed => of_it.failed += 1,
+            Outcome::Unknown => of_it.unknown += 1,
+        }
+        of_it.outcome = match of_it {
+            Answered { failed: 1.., .. } => Outcome::Failed,
+            Answered { unknown: 1.., .. } => Outcome::Unknown,
+            _ => Outcome::Met,
+        };
+    }
+    all
+}
+
+const STATES: [State; 12] = [
+    State::Idle,
+    State::Staged,
+    State::RebootRequested,
+    State::Granted,
+    State::Armed,
+    State::TrialBooted,
+    State::Verified,
+    State::Committing,
+    State::Committed,
+    State::RollingBack,
+    State::RolledBack,
+    State::Quarantined,
+];
+
+/// A label's value.
+fn label(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 fn text(output: &Output) -> String {
@@ -67,6 +225,95 @@ fn text(output: &Output) -> String {
     };
     let version = vec![format!("{{version=\"{}\"}} 1", output.version)];
     family("gdr_agent_info", "gauge", "The agent.", version);
+    let of = |value: &Option<String>| label(value.as_deref().unwrap_or("unknown"));
+    let node = vec![format!(
+        "{{kernel=\"{}\",driver=\"{}\"}} 1",
+        of(&output.node.kernel),
+        of(&output.node.driver)
+    )];
+    family(
+        "gdr_agent_node_info",
+        "gauge",
+        "The kernel that runs and the NVIDIA driver that is loaded.",
+        node,
+    );
+    let is = |outcome: Outcome, wanted| format!(" {}", u8::from(outcome == wanted));
+    family(
+        "gdr_agent_verdict",
+        "gauge",
+        "1 if all that the policy requires is met, 0 if it is not or that is not known.",
+        vec![is(output.verdict, Outcome::Met)],
+    );
+    family(
+        "gdr_agent_verdict_unknown",
+        "gauge",
+        "1 if what was read does not tell.",
+        vec![is(output.verdict, Outcome::Unknown)],
+    );
+    let checks = |wanted| {
+        let sample = |check: &Answered| {
+            let severity = match check.severity {
+                Severity::Required => "required",
+                Severity::Warning => "warning",
+                Severity::Note => "note",
+            };
+            format!(
+                "{{group=\"{}\",id=\"{}\",severity=\"{severity}\"}}{}",
+                label(&check.group),
+                label(&check.id),
+                is(check.outcome, wanted)
+            )
+        };
+        output.checks.iter().map(sample).collect()
+    };
+    family(
+        "gdr_agent_check",
+        "gauge",
+        "1 if every answer to a check is met, 0 if one is not or is not known.",
+        checks(Outcome::Met),
+    );
+    family(
+        "gdr_agent_check_unknown",
+        "gauge",
+        "1 if a check has no answer that failed and one that is not known.",
+        checks(Outcome::Unknown),
+    );
+    let transaction = output.transaction.as_ref();
+    family(
+        "gdr_agent_transaction_state",
+        "gauge",
+        "1 for the state in which the last transaction is.",
+        transaction.map_or_else(Vec::new, |now| {
+            let sample =
+                |state: State| format!("{{state=\"{state}\"}} {}", u8::from(state == now.state));
+            STATES.into_iter().map(sample).collect()
+        }),
+    );
+    family(
+        "gdr_agent_transaction_timestamp_seconds",
+        "gauge",
+        "When that was recorded.",
+        transaction
+            .and_then(|t| t.time)
+            .map(|time| format!(" {time}"))
+            .into_iter()
+            .collect(),
+    );
+    family(
+        "gdr_agent_transaction_reboots",
+        "gauge",
+        "Reboots that were granted to the last transaction.",
+        transaction
+            .map(|t| format!(" {}", t.reboots))
+            .into_iter()
+            .collect(),
+    );
+    family(
+        "gdr_agent_read_errors",
+        "gauge",
+        "Parts of this output that could not be read; `gdr-agent metrics --format json` names them.",
+        vec![format!(" {}", output.errors.len())],
+    );
     let ports = &output.acs_repairs;
     family(
         "gdr_agent_acs_repairs_total",

@@ -77,10 +77,18 @@ pub fn main() -> ExitCode {
 }
 
 fn run(args: Args, out: Out) -> Result<Exit, CliError> {
-    if let Some(picture) = out.format.picture()
-        && !matches!(args.verb, Verb::Topology)
-    {
-        let message = format!("`--format {picture}` is a picture, and only `topology` has one");
+    let has_it = match &args.verb {
+        Verb::Topology => true,
+        Verb::Doctor(args) => out.format == Format::Html && !args.list,
+        _ => false,
+    };
+    if let Some(picture) = out.format.picture().filter(|_| !has_it) {
+        let message = match out.format {
+            Format::Html => {
+                "`--format html` is a page, and only `topology` and `doctor` have one".to_owned()
+            }
+            _ => format!("`--format {picture}` is a picture, and only `topology` has one"),
+        };
         return Err(CliError::new(Exit::Usage, "usage", message)
             .help("this command prints text, or JSON with `--format json`"));
     }

@@ -21,7 +21,7 @@ pub enum Format {
     /// A picture (topology only, and listed only there).
     #[value(hide = true)]
     Svg,
-    /// A page with the picture (topology only, and listed only there).
+    /// A page (topology and doctor, and listed only there).
     #[value(hide = true)]
     Html,
 }

@@ -8,7 +8,6 @@ use super::status::{self, Status};
 use super::{CliError, Context, Exit, apply, load};
 use crate::apply::Engine;
 use crate::checks::{self, Check, Outcome, Severity};
-use crate::facts::nccl_env;
 use crate::machine::State;
 use crate::world::World;
 
@@ -33,7 +32,7 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
     };
     let mut world = World::read(&context.root, &policy)?;
     // plans are made from files alone; here jobs that run count too
-    world.facts.nccl_env = nccl_env(&context.root);
+    world.read_more(&context.root, &policy, None);
     let checks = world.checks(&policy);
     let verdict = checks::verdict(&checks);
     let mut output = Output {

@@ -2,7 +2,7 @@
 
 use gdr_policy::CheckGroup;
 
-use super::{Seen, boot, host, logs, params, settings};
+use super::{Seen, boot, gpus, host, logs, params, perftest, settings};
 use crate::checks::{self, Answer};
 
 pub(super) type Ask = fn(&Seen) -> Vec<Answer>;
@@ -20,12 +20,14 @@ pub(super) const ASKS: &[(&str, Ask)] = &[
     ("link", settings::ask),
     ("numa", |seen| of_verify(CheckGroup::Numa, seen)),
     ("nccl-env", |seen| of_verify(CheckGroup::NcclEnv, seen)),
+    ("gpu", gpus::ask),
     ("kernel-log", host::kernel_log),
     ("host", host::memlock),
     ("host", host::fabric_manager),
     ("boot", boot::pending_reboot),
     ("process", host::process),
     ("nccl-log", logs::ask),
+    ("perftest", perftest::ask),
 ];
 
 /// What `verify` asks as well, in the same words.

@@ -10,6 +10,21 @@ pub(super) fn ask(seen: &Seen) -> Vec<Answer> {
     seen.logs.iter().flat_map(one).collect()
 }
 
+/// NCCL's minor version, if logs name one: none where they name several.
+pub(super) fn nccl_minor(logs: &[FileReport]) -> Option<Option<u32>> {
+    let versions = logs.iter().flat_map(|log| &log.nccl_versions);
+    let mut minors: Vec<u32> = versions
+        .filter_map(|version| version.strip_prefix("2.")?.split('.').next()?.parse().ok())
+        .collect();
+    minors.sort_unstable();
+    minors.dedup();
+    match minors.as_slice() {
+        [] => None,
+        [one] => Some(Some(*one)),
+        _ => Some(None),
+    }
+}
+
 fn one(report: &FileReport) -> Vec<Answer> {
     let mut answers = vec![engaged(report)];
     answers.extend(

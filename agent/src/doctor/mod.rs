@@ -5,10 +5,13 @@
 
 mod ask;
 mod boot;
+mod gpus;
 mod host;
 pub mod kernel_log;
 mod logs;
+pub mod page;
 mod params;
+mod perftest;
 mod rank;
 pub mod render;
 mod settings;
@@ -17,11 +20,12 @@ use gdr_policy::Policy;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::bandwidth::Run;
 use crate::checks::registry::{self, Entry};
 use crate::checks::{self, Check, Outcome, Severity};
 use crate::facts::host::{self as host_facts, Host};
 use crate::facts::pci::{Depth, conditions, functions};
-use crate::facts::{Facts, Os};
+use crate::facts::{Facts, More, Os, SMI_LIMIT};
 use crate::nccl_log::{FileReport, harmless};
 use crate::pci::topology::Topology;
 use crate::sys::Root;
@@ -69,6 +73,10 @@ pub struct Wanted {
     pub pid: Option<u32>,
     /// Logs that were read.
     pub logs: Vec<FileReport>,
+    /// Outputs of perftest that were read.
+    pub runs: Vec<Run>,
+    /// Run nvidia-smi where it is there.
+    pub smi: bool,
 }
 
 /// What the questions look at.
@@ -80,6 +88,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) host: &'a Host,
     /// The logs.
     pub(crate) logs: &'a [FileReport],
+    /// Outputs of perftest.
+    pub(crate) runs: &'a [Run],
 }
 
 /// Reads a root and answers every question. What cannot be read is unknown; nothing fails as a whole.
@@ -92,7 +102,7 @@ pub fn examine(root: &Root, policy: &Policy, wanted: Wanted) -> Report {
         Ok(functions) => (functions, None),
         Err(e) => (Vec::new(), Some(e.to_string())),
     };
-    let world = World {
+    let mut world = World {
         facts: Facts::read(root),
         functions,
         conditions: conditions(root),
@@ -101,9 +111,17 @@ pub fn examine(root: &Root, policy: &Policy, wanted: Wanted) -> Report {
         quarantine: crate::state::Quarantine::default(),
         // Asking a package manager is more than looking.
         packages: None,
+        more: More::default(),
     };
+    // A program is run on the running system only; a directory and a capture have what it said, or have not.
+    let ask = (wanted.smi && root.is_live()).then_some(SMI_LIMIT);
+    world.read_more(root, policy, ask);
+    // What ran is nearer to the job than what is installed.
+    if let Some(minor) = logs::nccl_minor(&wanted.logs) {
+        world.more.nccl_minor = minor;
+    }
     let host = host_facts::read(root, wanted.pid);
-    report(&world, &host, policy, wanted.logs, unreadable)
+    report(&world, &host, policy, wanted, unreadable)
 }
 
 /// The report about what was read. `unreadable`: why the PCI functions could not be listed.
@@ -112,9 +130,10 @@ pub fn report(
     world: &World,
     host: &Host,
     policy: &Policy,
-    logs: Vec<FileReport>,
+    wanted: Wanted,
     unreadable: Option<String>,
 ) -> Report {
+    let Wanted { logs, runs, .. } = wanted;
     let ports = world.ports(policy);
     let seen = Seen {
         node: checks::Input {
@@ -123,9 +142,11 @@ pub fn report(
             functions: &world.functions,
             topology: &ports.topology,
             acs: &ports.acs,
+            more: &world.more,
         },
         host,
         logs: &logs,
+        runs: &runs,
     };
     let mut checks: Vec<Check> = ask::ASKS
         .iter()

@@ -88,7 +88,17 @@ pub fn causes(checks: &[Check]) -> Vec<Cause> {
                     .filter(|c| c.id == *symptom && c.outcome == Outcome::Failed),
             ),
         });
-        causes.push((*place, cause(id, *outcome, answers, explains.collect())));
+        let mut found = cause(id, *outcome, answers, explains.collect());
+        // What brings about something grave is as grave.
+        let symptoms = checks
+            .iter()
+            .filter(|c| c.outcome == Outcome::Failed && seen.contains(c.id.as_str()));
+        found.severity = symptoms
+            .map(|check| check.severity)
+            .chain([found.severity])
+            .min_by_key(|severity| order(*severity))
+            .unwrap_or(found.severity);
+        causes.push((*place, found));
     }
     causes.sort_by_key(|(place, cause)| {
         let unknown = cause.outcome == Outcome::Unknown;

@@ -6,9 +6,8 @@ use super::{Cause, Report};
 use crate::checks::registry::{Entry, Kind};
 use crate::checks::{Outcome, Severity};
 use crate::pci::render::Styles;
+use crate::plain;
 
-/// Columns that text is broken at: lines of evidence are longer than any terminal.
-const WIDTH: usize = 100;
 /// Lines of evidence that are shown of a cause.
 const EVIDENCE: usize = 6;
 /// Subjects that are named.
@@ -25,40 +24,13 @@ pub fn report(report: &Report, styles: Styles) -> String {
         ..
     } = styles;
     let mut text = String::new();
-    let node = &report.node;
-    let word = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
-    let _ = writeln!(
-        text,
-        "{dim}{}, kernel {}, NVIDIA driver {}, {} GPUs, {} NICs{dim:#}\n",
-        word(&node.os),
-        word(&node.kernel),
-        word(&node.driver),
-        node.gpus,
-        node.nics
-    );
-    let failed = |c: &&Cause| c.outcome == Outcome::Failed && c.severity == Severity::Required;
-    let _ = match report.verdict {
-        Outcome::Met => writeln!(
-            text,
-            "{good}Everything that GPUDirect RDMA needs is there.{good:#}"
-        ),
-        Outcome::Failed => {
-            let count = report.causes.iter().filter(failed).count();
-            let what = if count == 1 {
-                "1 cause"
-            } else {
-                &format!("{count} causes")
-            };
-            writeln!(
-                text,
-                "{bad}GPUDirect RDMA is not right here: {what}, what to do first at the top.{bad:#}"
-            )
-        }
-        Outcome::Unknown => writeln!(
-            text,
-            "{warn}Not known: something that GPUDirect RDMA needs could not be read.{warn:#}"
-        ),
+    let _ = writeln!(text, "{dim}{}{dim:#}\n", node_line(&report.node));
+    let colour = match report.verdict {
+        Outcome::Met => good,
+        Outcome::Failed => bad,
+        Outcome::Unknown => warn,
     };
+    let _ = writeln!(text, "{colour}{}{colour:#}", headline(report));
     // What could not be read is told in full only where it decides.
     let aside = |c: &&Cause| c.outcome == Outcome::Unknown && c.severity != Severity::Required;
     let shown = report.causes.iter().filter(|c| !aside(c));
@@ -68,7 +40,13 @@ pub fn report(report: &Report, styles: Styles) -> String {
     }
     not_known(&mut text, report.causes.iter().filter(aside), styles);
     for log in &report.logs {
-        let _ = write!(text, "\n{}", crate::nccl_log::render::file(log, styles));
+        // What is a cause is told above.
+        let told = |id: &str| report.causes.iter().any(|cause| cause.id == id);
+        let _ = write!(
+            text,
+            "\n{}",
+            crate::nccl_log::render::file_without(log, styles, told)
+        );
     }
     let met = report
         .checks
@@ -77,7 +55,7 @@ pub fn report(report: &Report, styles: Styles) -> String {
         .count();
     let _ = writeln!(
         text,
-        "\n{dim}{met} of {} answers are as they should be; `--format json` has them all.{dim:#}",
+        "\n{dim}{met} of {} answers are as they should be; `--format json` and `--format html` have them all.{dim:#}",
         report.checks.len()
     );
     text
@@ -114,11 +92,12 @@ fn one(text: &mut String, number: usize, cause: &Cause, styles: Styles) {
         "Not known."
     };
     wrap(text, "", &format!("{} {answer}", cause.question));
-    for line in cause.evidence.iter().take(EVIDENCE) {
+    let lines = alike(&cause.subjects, &cause.evidence);
+    for line in lines.iter().take(EVIDENCE) {
         wrap(text, "-", line);
     }
-    if cause.evidence.len() > EVIDENCE {
-        let more = cause.evidence.len() - EVIDENCE;
+    if lines.len() > EVIDENCE {
+        let more = lines.len() - EVIDENCE;
         wrap(text, "-", &format!("and {more} more lines of evidence"));
     }
     for fix in &cause.fixes {
@@ -128,7 +107,14 @@ fn one(text: &mut String, number: usize, cause: &Cause, styles: Styles) {
         let list: Vec<String> = cause
             .explains
             .iter()
-            .map(|s| format!("{} ({})", s.id, some(&s.subjects)))
+            .map(|s| {
+                // Of the same thing it is said above already.
+                if s.subjects == cause.subjects {
+                    s.id.clone()
+                } else {
+                    format!("{} ({})", s.id, some(&s.subjects))
+                }
+            })
             .collect();
         wrap(text, "explains:", &list.join(", "));
     }
@@ -137,25 +123,83 @@ fn one(text: &mut String, number: usize, cause: &Cause, styles: Styles) {
     }
 }
 
-/// Questions without an answer that have the same reason are one paragraph.
-fn not_known<'c>(text: &mut String, causes: impl Iterator<Item = &'c Cause>, styles: Styles) {
-    let Styles { head, warn, .. } = styles;
-    let mut reasons: Vec<(&[String], &[String], Vec<&str>)> = Vec::new();
+/// What the node is.
+pub(super) fn node_line(node: &super::Node) -> String {
+    let word = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
+    format!(
+        "{}, kernel {}, NVIDIA driver {}, {} GPUs, {} NICs",
+        word(&node.os),
+        word(&node.kernel),
+        word(&node.driver),
+        node.gpus,
+        node.nics
+    )
+}
+
+/// The verdict in a sentence.
+pub(super) fn headline(report: &Report) -> String {
+    let failed = |c: &&Cause| c.outcome == Outcome::Failed && c.severity == Severity::Required;
+    match report.verdict {
+        Outcome::Met => "Everything that GPUDirect RDMA needs is there.".to_owned(),
+        Outcome::Failed => {
+            let what = match report.causes.iter().filter(failed).count() {
+                1 => "1 cause".to_owned(),
+                count => format!("{count} causes"),
+            };
+            let none = match report.node.gpus {
+                0 => "No GPU was found here. ",
+                _ => "",
+            };
+            format!("{none}GPUDirect RDMA is not right here: {what}, what to do first at the top.")
+        }
+        Outcome::Unknown if report.node.gpus == 0 => {
+            "Not known: no GPU was found here, or the PCI devices could not be read.".to_owned()
+        }
+        Outcome::Unknown => {
+            "Not known: something that GPUDirect RDMA needs could not be read.".to_owned()
+        }
+    }
+}
+
+/// Questions without an answer that have the same reason.
+#[derive(Debug)]
+pub(super) struct Reasons<'c> {
+    pub(super) evidence: &'c [String],
+    pub(super) fixes: &'c [String],
+    pub(super) ids: Vec<&'c str>,
+}
+
+/// Questions without an answer, by their reasons.
+pub(super) fn reasons<'c>(causes: impl Iterator<Item = &'c Cause>) -> Vec<Reasons<'c>> {
+    let mut reasons: Vec<Reasons<'c>> = Vec::new();
     for cause in causes {
         let same = reasons
             .iter_mut()
-            .find(|(evidence, fixes, _)| *evidence == cause.evidence && *fixes == cause.fixes);
+            .find(|r| r.evidence == cause.evidence && r.fixes == cause.fixes);
         match same {
-            Some((_, _, ids)) => ids.push(&cause.id),
-            None => reasons.push((&cause.evidence, &cause.fixes, vec![&cause.id])),
+            Some(reason) => reason.ids.push(&cause.id),
+            None => reasons.push(Reasons {
+                evidence: &cause.evidence,
+                fixes: &cause.fixes,
+                ids: vec![&cause.id],
+            }),
         }
     }
-    for (evidence, fixes, ids) in reasons {
-        let _ = writeln!(
-            text,
-            "\n    {warn}unknown {warn:#} {head}{}{head:#}",
-            ids.join(", ")
-        );
+    reasons
+}
+
+/// One paragraph for each reason.
+fn not_known<'c>(text: &mut String, causes: impl Iterator<Item = &'c Cause>, styles: Styles) {
+    let Styles { head, warn, .. } = styles;
+    for Reasons {
+        evidence,
+        fixes,
+        ids,
+    } in reasons(causes)
+    {
+        let _ = write!(text, "\n{warn}{head}");
+        wrap(text, "unknown ", &ids.join(", "));
+        let _ = write!(text, "{head:#}{warn:#}");
         for line in evidence.iter().take(EVIDENCE) {
             wrap(text, "-", line);
         }
@@ -163,6 +207,34 @@ fn not_known<'c>(text: &mut String, causes: impl Iterator<Item = &'c Cause>, sty
             wrap(text, "do:", fix);
         }
     }
+}
+
+/// Lines of evidence; those of many devices that end in the same value are one, and a log's own say the line alone.
+fn alike(subjects: &[String], evidence: &[String]) -> Vec<String> {
+    let mut shown: Vec<(String, &str, usize)> = Vec::new();
+    for line in evidence {
+        if let [log] = subjects
+            && let Some(rest) = line
+                .strip_prefix(log.as_str())
+                .and_then(|l| l.strip_prefix(':'))
+            && rest.starts_with(|c: char| c.is_ascii_digit())
+        {
+            shown.push((format!("line {rest}"), "", 0));
+            continue;
+        }
+        let value = line.rsplit_once(": ").map_or("", |(_, value)| value);
+        let of_device = subjects.len() > 1 && subjects.iter().any(|s| line.contains(s.as_str()));
+        let same = shown.iter_mut().find(|(_, other, _)| *other == value);
+        match same.filter(|_| of_device && !value.is_empty()) {
+            Some((_, _, more)) => *more += 1,
+            None => shown.push((line.clone(), if of_device { value } else { "" }, 0)),
+        }
+    }
+    let line = |(line, _, more)| match more {
+        0 => line,
+        more => format!("{line} (and {more} more alike)"),
+    };
+    shown.into_iter().map(line).collect()
 }
 
 fn some(subjects: &[String]) -> String {
@@ -176,32 +248,13 @@ fn some(subjects: &[String]) -> String {
     }
 }
 
-/// Writes words below a label, broken at blanks; a word that is too long stays whole, to be copied.
+/// Words below a label.
 fn wrap(text: &mut String, label: &str, words: &str) {
-    let mut line = format!("    {label}");
-    if !label.is_empty() {
-        line.push(' ');
-    }
-    let indent = line.chars().count();
-    let mut used = indent;
-    let mut first = true;
-    for word in words.split(' ') {
-        let length = word.chars().count();
-        if !first && used + 1 + length > WIDTH {
-            let _ = writeln!(text, "{line}");
-            line = " ".repeat(indent);
-            used = indent;
-            first = true;
-        }
-        if !first {
-            line.push(' ');
-            used += 1;
-        }
-        line.push_str(word);
-        used += length;
-        first = false;
-    }
-    let _ = writeln!(text, "{line}");
+    let start = match label {
+        "" => "    ".to_owned(),
+        label => format!("    {label} "),
+    };
+    plain::wrap(text, &start, words);
 }
 
 /// The registry, for `--list`.
@@ -216,8 +269,14 @@ pub fn list(entries: &[&Entry], styles: Styles) -> String {
         .unwrap_or(0);
     for (kind, title) in [
         (Kind::Check, "Asked on every node"),
-        (Kind::Cause, "Ways in which these fail"),
-        (Kind::Log, "Found in the log of a job"),
+        (
+            Kind::Cause,
+            "Ways in which these fail, and what is said only where it is so",
+        ),
+        (
+            Kind::Log,
+            "Found in the log of a job, or in what perftest printed",
+        ),
         (Kind::Plan, "Said by plan and acs"),
     ] {
         let _ = writeln!(text, "{head}{title}{head:#}");
@@ -238,18 +297,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_broken_at_blanks_and_words_stay_whole() {
-        let mut text = String::new();
-        let long = "x".repeat(130);
-        wrap(
-            &mut text,
-            "do:",
-            &format!("{} {long} end", "word ".repeat(30).trim()),
+    fn what_many_devices_say_alike_is_said_once() {
+        let lines = |values: &[(&str, &str)]| -> (Vec<String>, Vec<String>) {
+            let subjects = values.iter().map(|(s, _)| (*s).to_owned()).collect();
+            let lines = values.iter().map(|(s, v)| format!("/sys/{s}/x: {v}"));
+            (subjects, lines.collect())
+        };
+        let (subjects, evidence) = lines(&[("a", "1"), ("b", "2"), ("c", "1"), ("d", "1")]);
+        assert_eq!(
+            alike(&subjects, &evidence),
+            ["/sys/a/x: 1 (and 2 more alike)", "/sys/b/x: 2"]
         );
-        let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[0].starts_with("    do: word") && lines[0].len() <= WIDTH);
-        assert!(lines[1].starts_with("        word"));
-        assert!(lines.iter().any(|line| line.trim() == long));
-        assert_eq!(lines.last().unwrap().trim(), "end");
+        let (subjects, evidence) = lines(&[("job.log", "1")]);
+        assert_eq!(alike(&subjects, &evidence), evidence);
+        let of_a_log = [
+            "job.log:17: NCCL: x".to_owned(),
+            "job.log:18: NCCL: x".to_owned(),
+        ];
+        assert_eq!(
+            alike(&["job.log".to_owned()], &of_a_log),
+            ["line 17: NCCL: x", "line 18: NCCL: x"]
+        );
     }
 }

@@ -7,13 +7,13 @@ use crate::gpu::{Asked, Gpus, Smi, Window, resizes, window};
 use crate::pci::RawFunction;
 use crate::pci::topology::Topology;
 use crate::sys::pci_config::DEVICES;
-use crate::sys::{Root, process};
+use crate::sys::{self, Root, Said};
 
 /// How long nvidia-smi may take: a healthy driver with eight GPUs and no persistence takes some seconds; a sick GPU
 /// never answers.
 pub const SMI_LIMIT: Duration = Duration::from_secs(20);
 
-/// Reads. With `ask`, nvidia-smi is run if it is there, and may take so long.
+/// Reads. What a capture has of nvidia-smi is taken; else, with `ask`, it is run if it is there, and may take so long.
 #[must_use]
 pub fn gpus(
     root: &Root,
@@ -28,10 +28,11 @@ pub fn gpus(
         Some(window)
     });
     let windows = windows.collect();
-    let ask = ask.filter(|_| process::find(root, "nvidia-smi").is_some());
-    let smi = ask.map_or(Asked::No, |limit| smi(root, limit));
-    let topo = match (&smi, ask) {
-        (Asked::Said(_), Some(limit)) => topo(root, limit),
+    let smi = said(root, &["nvidia-smi", "-q", "-x"], ask, Smi::read);
+    let topo = match smi {
+        Asked::Said(_) => said(root, &["nvidia-smi", "topo", "-m"], ask, |output| {
+            Matrix::read(output).ok_or_else(|| "its output holds no matrix".to_owned())
+        }),
         // where it hung it would hang again
         _ => Asked::No,
     };
@@ -47,29 +48,17 @@ fn sizes(root: &Root, window: &Window) -> Vec<u64> {
     text.map(|text| resizes(&text)).unwrap_or_default()
 }
 
-fn smi(root: &Root, limit: Duration) -> Asked<Smi> {
-    run(root, limit, &["nvidia-smi", "-q", "-x"], |output| {
-        Smi::read(output)
-    })
-}
-
-fn topo(root: &Root, limit: Duration) -> Asked<Matrix> {
-    run(root, limit, &["nvidia-smi", "topo", "-m"], |output| {
-        Matrix::read(output).ok_or_else(|| "its output holds no matrix".to_owned())
-    })
-}
-
-fn run<T>(
+fn said<T>(
     root: &Root,
-    limit: Duration,
     argv: &[&str],
+    ask: Option<Duration>,
     read: impl Fn(&[u8]) -> Result<T, String>,
 ) -> Asked<T> {
-    let ended = process::start(root, argv, &[]).and_then(|running| running.wait(limit));
-    match ended {
-        Err(e) => Asked::Failed(e.to_string()),
-        Ok(ended) if ended.stopped => Asked::Hung(limit.as_secs()),
-        Ok(ended) => match read(&ended.output.stdout) {
+    match sys::said(root, argv, ask) {
+        None => Asked::No,
+        Some(Said::Stopped(seconds)) => Asked::Hung(seconds),
+        Some(Said::Failed(why)) => Asked::Failed(why),
+        Some(Said::Output(output)) => match read(&output) {
             Ok(answer) => Asked::Said(answer),
             Err(why) => Asked::Failed(why),
         },

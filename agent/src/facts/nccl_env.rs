@@ -120,3 +120,56 @@ fn processes(root: &Root, env: &mut NcclEnv) {
 fn denied(error: &SysError) -> bool {
     error.kind() == "permission-denied"
 }
+
+/// Where packages put the library; pip's have no version in the file's name.
+const LIBRARIES: [&str; 4] = [
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/local/lib",
+];
+
+/// NCCL's minor version: of the library that processes with its variables have mapped; if there is none, of the one that
+/// is installed. None where they do not agree.
+#[must_use]
+pub fn nccl_minor(root: &Root, env: &NcclEnv) -> Option<u32> {
+    let mapped = env.processes.iter().take(USERS).filter_map(|process| {
+        let maps = root.text_if_there(&format!("/proc/{}/maps", process.pid));
+        let maps = maps.ok().flatten()?;
+        maps.lines()
+            .find_map(|line| minor(line.rsplit('/').next()?))
+    });
+    let mut minors: Vec<u32> = mapped.collect();
+    if minors.is_empty() {
+        let links = LIBRARIES.iter().filter_map(|dir| {
+            let link = root.link(&format!("{dir}/libnccl.so.2")).ok().flatten()?;
+            minor(link.rsplit('/').next()?)
+        });
+        minors = links.collect();
+    }
+    minors.sort_unstable();
+    minors.dedup();
+    match minors.as_slice() {
+        [one] => Some(*one),
+        _ => None,
+    }
+}
+
+/// `libnccl.so.2.26.2`.
+fn minor(name: &str) -> Option<u32> {
+    let version = name.strip_prefix("libnccl.so.2.")?;
+    version.split(['.', ' ']).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::minor;
+
+    #[test]
+    fn the_librarys_name_has_the_version() {
+        assert_eq!(minor("libnccl.so.2.26.2"), Some(26));
+        assert_eq!(minor("libnccl.so.2.31.4 (deleted)"), Some(31));
+        assert_eq!(minor("libnccl.so.2"), None);
+        assert_eq!(minor("libnccl-net.so.2.1"), None);
+    }
+}

@@ -44,7 +44,8 @@ fn asked<T>(command: &str, answer: &Asked<T>) -> Option<Finding> {
     }
 }
 
-fn small(window: &Window, smi: Option<&SmiGpu>) -> Option<Finding> {
+/// What is wrong with a window into a GPU's memory; `smi` says how much memory that is.
+pub(crate) fn small(window: &Window, smi: Option<&SmiGpu>) -> Option<Finding> {
     let subject = window.bdf.to_string();
     let dir = format!("/sys/bus/pci/devices/{}", window.bdf);
     let (Some(bar), Some(bytes)) = (window.bar, window.bytes) else {
@@ -93,6 +94,12 @@ fn small(window: &Window, smi: Option<&SmiGpu>) -> Option<Finding> {
     })
 }
 
+/// What nvidia-smi says of a link with fewer lanes than both ends have.
+pub(crate) fn narrow(gpu: &SmiGpu) -> Option<String> {
+    let (now, max) = gpu.width.current.zip(gpu.width.max)?;
+    (now < max).then(|| format!("nvidia-smi: x{now} of x{max}"))
+}
+
 fn from_smi(smi: &Smi, windows: &[Window]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for gpu in &smi.gpus {
@@ -130,13 +137,11 @@ fn from_smi(smi: &Smi, windows: &[Window]) -> Vec<Finding> {
                 "look at the log of nvidia-fabricmanager",
             ));
         }
-        if let (Some(max), Some(now)) = (gpu.width.max, gpu.width.current)
-            && now < max
-        {
+        if let Some(evidence) = narrow(gpu) {
             findings.push(Finding::warning(
                 "link.degraded",
                 subject.clone(),
-                vec![format!("nvidia-smi: x{now} of x{max}")],
+                vec![evidence],
                 "reseat the card or the riser, and look for AER errors in the kernel log",
             ));
         }

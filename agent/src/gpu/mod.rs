@@ -13,11 +13,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use judge::findings;
+pub(crate) use judge::{narrow, small};
 pub use smi::{Link, Smi, SmiGpu};
 pub use window::{Window, resizes, window};
 
 /// What was read about the GPUs of a node.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Gpus {
     /// The window into each GPU's memory, from sysfs.
     pub windows: Vec<Window>,
@@ -28,10 +29,11 @@ pub struct Gpus {
 }
 
 /// What a program was asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Asked<T> {
     /// It was not run, or it is not installed.
+    #[default]
     No,
     /// It did not end within so many seconds.
     Hung(u64),

@@ -7,6 +7,7 @@ use super::findings::Finding;
 use super::report::{ByRank, Device, FileReport, Support};
 use super::verdict::Verdict;
 use crate::pci::render::Styles;
+use crate::plain::wrap;
 
 /// Rows and columns of the tables; what does not fit is counted.
 const RANKS: usize = 16;
@@ -17,6 +18,15 @@ const FINDINGS: usize = 12;
 /// One log.
 #[must_use]
 pub fn file(report: &FileReport, styles: Styles) -> String {
+    file_without(report, styles, |_| false)
+}
+
+/// One log, without the findings that are told elsewhere.
+pub(crate) fn file_without(
+    report: &FileReport,
+    styles: Styles,
+    told: impl Fn(&str) -> bool,
+) -> String {
     let mut text = String::new();
     let Styles { head, dim, .. } = styles;
     let name = harmless(report.name.as_bytes());
@@ -35,10 +45,11 @@ pub fn file(report: &FileReport, styles: Styles) -> String {
         let bad = styles.bad;
         let _ = writeln!(text, "  {bad}read only in part{bad:#}: {error}");
     }
-    for found in report.findings.iter().take(FINDINGS) {
+    let findings: Vec<&Finding> = report.findings.iter().filter(|f| !told(&f.id)).collect();
+    for found in findings.iter().take(FINDINGS) {
         finding(&mut text, found, styles);
     }
-    more(&mut text, report.findings.len(), FINDINGS, "findings");
+    more(&mut text, findings.len(), FINDINGS, "findings");
     let version = report.nccl_version.as_deref().unwrap_or("unknown");
     let transports = report.channels.by_transport.iter();
     let transports: Vec<String> = transports
@@ -91,17 +102,19 @@ fn finding(text: &mut String, finding: &Finding, styles: Styles) {
     let summary = harmless(finding.summary.as_bytes());
     let _ = writeln!(text, "  {warn}{}{warn:#}  {summary}", finding.id);
     for evidence in &finding.evidence {
-        let _ = writeln!(
+        let _ = write!(text, "{dim}");
+        wrap(
             text,
-            "      {dim}line {}: {}{dim:#}",
-            evidence.line, evidence.text
+            "      ",
+            &format!("line {}: {}", evidence.line, evidence.text),
         );
+        let _ = write!(text, "{dim:#}");
     }
     let shown = finding.evidence.len() as u64;
     if shown > 0 && finding.count > shown {
         let _ = writeln!(text, "      {dim}and {} more{dim:#}", finding.count - shown);
     }
-    let _ = writeln!(text, "      fix: {}", finding.fix);
+    wrap(text, "      fix: ", &finding.fix);
 }
 
 fn more(text: &mut String, all: usize, shown: usize, what: &str) {

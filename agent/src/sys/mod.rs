@@ -9,6 +9,7 @@ mod error;
 mod noted;
 mod reader;
 mod root;
+mod said;
 mod trust;
 
 pub mod archive_file;
@@ -28,3 +29,4 @@ pub mod write;
 pub use error::SysError;
 pub use reader::Reader;
 pub use root::{Entry, EntryKind, Root, Stat};
+pub use said::{DIR as SAID, Said, said};

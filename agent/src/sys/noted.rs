@@ -198,6 +198,28 @@ impl Root {
         }
     }
 
+    /// Notes a file that is nowhere: an answer of a program.
+    pub(super) fn note_file(&self, path: &str, bytes: Vec<u8>) {
+        self.with_tree(|tree| {
+            let mut dir = String::new();
+            let names: Vec<&str> = capture::parts(path).collect();
+            for name in names.iter().take(names.len().saturating_sub(1)) {
+                dir = format!("{dir}/{name}");
+                tree.absent.remove(&dir);
+                let node = tree.nodes.entry(dir.clone());
+                node.or_insert_with(|| Node::bare(EntryKind::Dir)).mode |= 0o700;
+            }
+            tree.absent.remove(path);
+            let node = Node {
+                mode: 0o600,
+                size: bytes.len() as u64,
+                content: Content::Whole(bytes),
+                ..Node::bare(EntryKind::File)
+            };
+            tree.nodes.insert(path.to_owned(), node);
+        });
+    }
+
     pub(super) fn noting_reader(&self, path: &str) -> Result<Reader<'_>, SysError> {
         match self.regular(path) {
             Ok(file) => Ok(match self.note_path(path, true) {

@@ -111,7 +111,7 @@ fn inflate(packed: &[u8]) -> Result<Vec<u8>, ArchiveError> {
     decoder
         .take(limit + 1)
         .read_to_end(&mut bytes)
-        .map_err(|e| ArchiveError::Damaged(e.to_string()))?;
+        .map_err(|_| ArchiveError::Damaged("it cannot be unpacked".to_owned()))?;
     if bytes.len() as u64 > limit {
         let what = format!("{size} bytes would unpack to more than {} MiB", limit >> 20);
         return Err(ArchiveError::TooLarge(what));

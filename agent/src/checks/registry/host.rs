@@ -40,7 +40,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         ],
         symptom: "ibv_reg_mr: `Cannot allocate memory`, for host memory too",
         fix: "`* - memlock unlimited` in /etc/security/limits.d, LimitMEMLOCK=infinity in the scheduler's unit",
-        explains: &["nccl.registration-failed"],
+        explains: &["nccl.registration-failed", "perftest.memlock"],
     },
     Entry {
         id: "kernel.xid",

@@ -10,6 +10,8 @@ const NO_WAY: &[&str] = &[
     "nccl.channels-without-gdr",
     "nccl.not-engaged",
     "nccl.too-old-for-peermem",
+    "perftest.mr-failed",
+    "perftest.no-dma-buf",
 ];
 
 const fn peermem(
@@ -163,6 +165,11 @@ pub(super) const ENTRIES: &[Entry] = &[
         facts: &["/sys/bus/pci/devices/BDF/resource"],
         symptom: "BAR1 of 256 MiB; registering larger buffers fails with ENOMEM",
         fix: "Above 4G Decoding and a large MMIO window in the firmware setup, then a power cycle",
-        explains: &["nccl.registration-failed"],
+        explains: &[
+            "nccl.registration-failed",
+            "perftest.mr-failed",
+            "bandwidth.low",
+            "bandwidth.gpu-slower",
+        ],
     },
 ];

@@ -2,8 +2,10 @@
 //! `docs/failures.md` are all made from it, in this order: what is to be done first stands first.
 
 mod environment;
+mod gpus;
 mod host;
 mod log;
+mod measured;
 mod memory;
 mod package;
 mod pcie;
@@ -20,9 +22,9 @@ use super::Severity;
 pub enum Kind {
     /// It is asked, and the answer is met, failed or unknown.
     Check,
-    /// It is a way in which another check can fail.
+    /// It is a way in which another check can fail, or is said only where it is so.
     Cause,
-    /// It is found in the log of a job.
+    /// It is found in the log of a job, or in what perftest printed.
     Log,
     /// It is said by `plan` and `acs` about what they would do.
     Plan,
@@ -60,10 +62,13 @@ impl Entry {
 /// The list, by what has to be in order first. Whoever adds findings adds a line here.
 const LISTS: &[&[Entry]] = &[
     environment::ENTRIES,
+    gpus::ENTRIES,
     memory::ENTRIES,
     pcie::ENTRIES,
     host::ENTRIES,
+    environment::OTHERS,
     log::ENTRIES,
+    measured::ENTRIES,
     plan::ENTRIES,
     package::ENTRIES,
 ];

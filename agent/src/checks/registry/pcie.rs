@@ -12,7 +12,14 @@ pub(super) const ENTRIES: &[Entry] = &[
         facts: &["/sys/bus/pci/devices/BDF/config"],
         symptom: "GPUDirect RDMA is engaged and bandwidth is a third of the link rate; or completions with status 4 and vendor error 0x68",
         fix: "gdr-agent acs clear",
-        explains: &["nccl.completion-error", "iommu.fault"],
+        explains: &[
+            "nccl.completion-error",
+            "iommu.fault",
+            "perftest.completion-error",
+            "perftest.hung",
+            "bandwidth.low",
+            "bandwidth.gpu-slower",
+        ],
     },
     Entry {
         id: "acs.parameter-rejected",
@@ -49,6 +56,10 @@ pub(super) const ENTRIES: &[Entry] = &[
             "iommu.fault",
             "nccl.completion-error",
             "nccl.iommu-not-passthrough",
+            "perftest.completion-error",
+            "perftest.hung",
+            "bandwidth.low",
+            "bandwidth.gpu-slower",
         ],
     },
     Entry {
@@ -96,6 +107,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             "nccl.channels-without-gdr",
             "nccl.not-engaged",
             "nccl.sends-without-gdr",
+            "bandwidth.low",
+            "bandwidth.gpu-slower",
         ],
     },
     Entry {
@@ -109,7 +122,12 @@ pub(super) const ENTRIES: &[Entry] = &[
         ],
         symptom: "one NIC or GPU is slower than its siblings; lspci says `(downgraded)`",
         fix: "reseat the card or the riser, and look for AER errors in the kernel log",
-        explains: &["link.limited"],
+        explains: &[
+            "link.limited",
+            "bandwidth.link-low",
+            "bandwidth.low",
+            "bandwidth.gpu-slower",
+        ],
     },
     Entry {
         id: "link.errors",

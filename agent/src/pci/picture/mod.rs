@@ -22,3 +22,4 @@ mod text;
 
 pub use html::html;
 pub use svg::svg;
+pub(crate) use text::{escaped, printable};

@@ -17,7 +17,7 @@ pub(super) fn words_width(text: &str, size: i32) -> i32 {
 
 /// Text from the machine as printable ASCII. Everything else is written out as an escape, so that
 /// no name can turn the direction of writing, break the file, or look like another one.
-pub(super) fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -39,7 +39,7 @@ pub(super) fn clipped(text: &str, limit: usize) -> String {
 }
 
 /// Text as XML and HTML take it, in content and in quoted attributes.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
