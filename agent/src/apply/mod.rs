@@ -9,8 +9,10 @@ mod menu;
 mod modules;
 mod stage;
 mod undo;
+mod uninstall;
 
 pub use acs::early as early_acs;
 pub use arm::read_env;
 pub use engine::{Engine, EngineError, LOCK, boot_id, can_ask};
 pub(crate) use modules::why as why_not_loaded;
+pub use uninstall::strip_boot_files;

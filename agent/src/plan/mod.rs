@@ -35,6 +35,7 @@ pub(crate) use entries::entry_without;
 pub use gdr::{Decision, GdrPath, decide};
 pub use hook::{HOOK_BEGIN, hook_block, without_hook};
 pub(crate) use hook::{MARKER, env_with, env_without};
+pub(crate) use modules::FILE as MODULES_FILE;
 pub use step::{Action, Phase, Refusal, Step};
 
 /// Everything that a plan is made from.
