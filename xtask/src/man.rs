@@ -40,7 +40,8 @@ fn add(
     if command.has_subcommands() {
         man.render_subcommands_section(&mut page)?;
     }
-    let mut page = String::from_utf8_lossy(&page).into_owned();
+    // clap_mangen breaks the line around an empty one, which those who check pages call useless.
+    let mut page = String::from_utf8_lossy(&page).replace("\n.br\n\n.br\n", "\n.sp\n");
     if let Some(help) = command.get_after_help() {
         page.push_str(&more(&help.to_string()));
     }
