@@ -14,13 +14,15 @@ if ! "$root/usr/bin/gdr-agent" --root "${root:-/}" boot uninstall; then
 fi
 
 if [ -z "$root" ] && [ -d /run/systemd/system ]; then
-  # Stopping them arms nothing: the program looks whether the machine is going down for a granted reboot.
-  systemctl stop gdr-agent-arm.service gdr-agent-peermem.service || true
+  # Stopping it arms nothing: the program looks whether the machine is going down for a granted reboot.
+  # gdr-agent-peermem.service is not stopped: that would unload a module that jobs are about to use.
+  systemctl stop gdr-agent-arm.service || true
 fi
 
 if [ -e "$state/committed.json" ]; then
   # Whole or not at all, as somebody will run it.
-  mkdir -p -m 0700 "$state/uninstall"
+  mkdir -p "$state/uninstall"
+  chmod 0700 "$state/uninstall"
   cp "$root/usr/bin/gdr-agent" "$state/uninstall/.new"
   chmod 0700 "$state/uninstall/.new"
   sync "$state/uninstall/.new" 2> /dev/null || sync
