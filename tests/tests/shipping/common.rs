@@ -64,6 +64,7 @@ fn stripped(dir: &Path) -> PathBuf {
 pub fn build(to: &Path, version: Option<&str>) {
     let mut command = xtask();
     command
+        .env("XZ_LEVEL", "0")
         .env("GDR_AGENT_BIN", stripped(to))
         .arg("dist")
         .arg("--out")

@@ -102,7 +102,7 @@ fn completions_load_in_their_shells_and_offer_verbs_that_people_call() {
     }
     ok(Command::new("zsh").arg("-n").arg(script("zsh")));
     let ask = format!(
-        "source {}; COMP_WORDS=(gdr-agent ro); COMP_CWORD=1; _gdr-agent gdr-agent ro gdr-agent; echo \"${{COMPREPLY[@]}}\"",
+        "source {}; COMP_WORDS=(gdr-agent ro); COMP_CWORD=1; set -- $(complete -p gdr-agent); while [ \"$1\" != -F ]; do shift; done; \"$2\" gdr-agent ro gdr-agent; echo \"${{COMPREPLY[@]}}\"",
         script("bash").display()
     );
     assert_eq!(

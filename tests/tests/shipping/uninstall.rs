@@ -1,9 +1,11 @@
 //! What the packages' scripts call, on nodes of every family: `boot uninstall`, and with `--purge`.
 
-use gdr_tests::node::{Family, NodeSpec, POLICY, Reboot};
+use std::process::Command;
 
-use crate::common::args;
-use crate::support::{Node, fingerprint};
+use gdr_tests::node::{self, Family, NodeSpec, POLICY, Reboot};
+
+use crate::common::{args, can_install, ok};
+use crate::support::{Node, binary, fingerprint};
 
 const ALL: [Family; 6] = [
     Family::Debian,
@@ -196,4 +198,83 @@ fn without_a_journal_the_hook_goes_and_a_purge_says_why_not_more() {
     uninstall(&node, true);
     assert!(!node.has("etc/default/grub.d/99-gdr-agent.cfg"));
     assert!(no_state(&node));
+}
+
+/// The agent, killed at its Nth flush: what it has done until then is durable, and the rest was never begun.
+fn killed_at(node: &Node, n: u32, args: &[&str]) -> bool {
+    let output = Command::new("strace")
+        .args([
+            "-f",
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            "trace=fsync,unlinkat",
+            "-e",
+        ])
+        .arg(format!("inject=fsync,unlinkat:signal=KILL:when={n}"))
+        .arg(binary())
+        .arg("--root")
+        .arg(node.path())
+        .args(args)
+        .output()
+        .unwrap();
+    !output.status.success()
+}
+
+#[test]
+fn killed_at_any_moment_it_boots_a_known_line_and_the_next_run_ends_the_work() {
+    if !can_install(&["strace"]) {
+        return;
+    }
+    for (family, committed) in [
+        (Family::Debian, false),
+        (Family::Debian, true),
+        (Family::El9, true),
+    ] {
+        let fresh = node(family);
+        let (before, line) = (fingerprint(fresh.path()), args(&fresh));
+        if committed {
+            commit(&fresh);
+        } else {
+            fresh.json(&["apply", "--reboot"], 8);
+            assert!(fresh.run(&["boot", "arm"]).status.success());
+        }
+        let with = args(&fresh);
+        let mut kills = 0;
+        for n in 1.. {
+            let dir = tempfile::tempdir().unwrap();
+            let copy = dir.path().join("node");
+            ok(Command::new("cp").arg("-a").arg(fresh.path()).arg(&copy));
+            let node = Node::at(copy);
+            if !killed_at(&node, n, &["boot", "uninstall", "--purge"]) {
+                break;
+            }
+            kills += 1;
+            uninstall(&node, true);
+            assert_eq!(
+                fingerprint(node.path()),
+                before,
+                "{family:?} {committed} {n}"
+            );
+            assert!(no_state(&node), "{family:?} {committed} {n}");
+            node::reboot(node.path(), Reboot::default()).unwrap();
+            assert_eq!(args(&node), line, "{family:?} {committed} {n}");
+            // And the same moment with no second run before the reboot.
+            if n % 4 == 0 {
+                let copy = dir.path().join("boots");
+                ok(Command::new("cp").arg("-a").arg(fresh.path()).arg(&copy));
+                let node = Node::at(copy);
+                assert!(killed_at(&node, n, &["boot", "uninstall", "--purge"]));
+                node::reboot(node.path(), Reboot::default()).unwrap();
+                let booted = args(&node);
+                let trial = booted.iter().any(|arg| arg.starts_with("gdr.txn="));
+                assert!(
+                    booted == line || (committed && booted == with) || (!committed && trial),
+                    "{family:?} {committed} {n}: {booted:?}"
+                );
+            }
+        }
+        assert!(kills > 10, "{family:?}: {kills}");
+    }
 }
