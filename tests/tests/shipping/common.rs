@@ -169,7 +169,7 @@ impl Machine {
         let tar = ok(&mut Command::new(repository().join("scripts/package-root")));
         let tar = tar.lines().last().unwrap();
         // In memory: the file system that is frozen for GRUB must not be the one that everybody here works on.
-        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let dir = in_memory();
         let root = dir.path().join("root");
         std::fs::create_dir(&root).unwrap();
         ok(Command::new("tar")
@@ -261,6 +261,17 @@ impl Machine {
         assert_eq!(self.node.json(&["status"], 0)["state"], "COMMITTED");
         let line = self.boots();
         assert!(line.iter().any(|arg| arg == "iommu=pt"), "{line:?}");
+    }
+}
+
+/// A temporary directory on a tmpfs: the one for all tests, if it is on one.
+fn in_memory() -> tempfile::TempDir {
+    let usual = std::env::temp_dir();
+    let kind = ok(Command::new("stat").args(["-f", "-c", "%T"]).arg(&usual));
+    if kind.trim() == "tmpfs" {
+        tempfile::tempdir_in(usual).unwrap()
+    } else {
+        tempfile::tempdir_in("/dev/shm").unwrap()
     }
 }
 
