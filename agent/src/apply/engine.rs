@@ -34,6 +34,7 @@ pub enum EngineError {
 pub struct Engine<'r> {
     pub(super) root: &'r Root,
     pub(super) journal: Journal<'r>,
+    baking: bool,
     _lock: lock::Lock,
 }
 
@@ -47,8 +48,14 @@ impl<'r> Engine<'r> {
         Ok(Self {
             root,
             journal: Journal::open(root)?,
+            baking: false,
             _lock: lock,
         })
+    }
+
+    /// An image is made, be it in a chroot: whoever answers on a bus there would reboot the builder.
+    pub fn baking(&mut self) {
+        self.baking = true;
     }
 
     /// The last record.
@@ -206,7 +213,12 @@ impl<'r> Engine<'r> {
 
     /// Runs the policy's checks on the machine as it is.
     pub(super) fn verify(&mut self) -> Result<Event, EngineError> {
-        let policy = self.record()?.work.policy.clone();
+        let work = &self.record()?.work;
+        // What runs while an image is made says nothing about the nodes that will boot it.
+        if self.baking && work.commits_in_image() {
+            return Ok(Event::VerifyPassed);
+        }
+        let policy = work.policy.clone();
         let world = World::read(self.root, &policy)?;
         let checks = world.checks(&policy);
         let unmet = crate::checks::unmet(&checks);
@@ -240,7 +252,10 @@ impl<'r> Engine<'r> {
         let reboot = &record.work.policy.reboot;
         // Nobody is asked for the reboot of a directory, or where the operator reboots: the next
         // boot, whoever causes it, is the trial.
-        if !self.root.is_live() || reboot.coordinator == gdr_policy::Coordinator::None {
+        if self.baking
+            || !self.root.is_live()
+            || reboot.coordinator == gdr_policy::Coordinator::None
+        {
             return Ok(Some(Event::Granted));
         }
         let coordinator = coordinator(reboot.coordinator);

@@ -133,7 +133,10 @@ pub fn plan(input: &Input) -> Plan {
     let modules = modules::plan(input, &decision, &mut plan);
     plan.gdr = Some(decision);
     cmdline::plan(input, &modules, &mut plan);
-    acs::plan(input, &mut plan);
+    // The devices of whoever makes an image are not those of the nodes.
+    if !input.facts.bake {
+        acs::plan(input, &mut plan);
+    }
     record(input, &mut plan);
     plan
 }

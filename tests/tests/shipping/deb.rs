@@ -241,3 +241,37 @@ fn a_purge_that_cannot_undo_keeps_everything_and_says_so() {
     assert_eq!(machine.traces(), [""; 0]);
     assert_eq!(machine.boots(), machine.line);
 }
+
+#[test]
+fn an_image_is_baked_in_a_chroot_without_systemd_and_bus() {
+    if !can_install(&TOOLS) {
+        return;
+    }
+    for (bake, exit, state) in [("arm", 8, "ARMED"), ("commit", 0, "COMMITTED")] {
+        let machine = Machine::new();
+        machine.install_deb(THIS);
+        // logind would be asked, were it there.
+        let policy = format!(
+            "version = 1\n[kernel]\niommu = \"passthrough\"\n[trial]\nbake = \"{bake}\"\n[reboot]\nallow = true\n"
+        );
+        machine
+            .node
+            .write("etc/gdr-agent/policy.toml", policy.as_bytes());
+        for path in ["proc/cmdline", "proc/sys/kernel/random/boot_id"] {
+            std::fs::remove_file(machine.root().join(path)).unwrap();
+        }
+        let baked = Command::new("chroot")
+            .arg(machine.root())
+            .args(["gdr-agent", "apply", "--bake"])
+            .output()
+            .unwrap();
+        assert_eq!(baked.status.code(), Some(exit), "{}", both(&baked));
+        assert!(both(&baked).contains(state), "{}", both(&baked));
+        machine.node.reboot_without_arming();
+        assert_eq!(machine.node.json(&["status"], 0)["state"], "COMMITTED");
+        let line = machine.boots();
+        assert!(line.iter().any(|arg| arg == "iommu=pt"), "{line:?}");
+        machine.dpkg(&["-P", "gdr-agent"]);
+        assert_eq!(machine.boots(), machine.line, "{bake}");
+    }
+}
