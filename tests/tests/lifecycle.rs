@@ -248,6 +248,63 @@ fn the_first_boot_of_a_baked_image_is_the_trial() {
 }
 
 #[test]
+fn an_image_that_commits_boots_the_new_line_at_once_and_rolls_back_like_any_other() {
+    for family in [
+        Family::Debian,
+        Family::El8,
+        Family::El9,
+        Family::Fedora,
+        Family::Suse,
+    ] {
+        let node = Node::new(&NodeSpec {
+            family,
+            ..NodeSpec::default()
+        });
+        let line = node.cmdline();
+        let text = String::from_utf8(node.read("etc/gdr-agent/policy.toml")).unwrap();
+        node.write(
+            "etc/gdr-agent/policy.toml",
+            format!("{text}\n[trial]\nbake = \"commit\"\n").as_bytes(),
+        );
+        let before = fingerprint(node.path());
+        let saved: Vec<(&str, Vec<u8>)> = ["proc/cmdline", "proc/sys/kernel/random/boot_id"]
+            .map(|path| (path, node.read(path)))
+            .to_vec();
+        for (path, _) in &saved {
+            std::fs::remove_file(node.path().join(path)).unwrap();
+        }
+        let baked = node.json(&["apply", "--bake"], 0);
+        assert_eq!(
+            (&baked["status"]["state"], &baked["reboot_required"]),
+            (&"COMMITTED".into(), &false.into()),
+            "{family:?}: {baked:#}"
+        );
+        assert_eq!(
+            node.json(&["apply", "--bake"], 0)["changed"],
+            false,
+            "{family:?}"
+        );
+        let custom = ["boot/grub/custom.cfg", "boot/grub2/custom.cfg"];
+        assert!(
+            !custom.iter().any(|path| node.has(path)),
+            "{family:?}: no hook"
+        );
+
+        node.reboot_without_arming();
+        let booted = node.cmdline();
+        assert!(booted.contains("iommu=pt"), "{family:?}: {booted}");
+        assert!(!booted.contains("gdr.txn"), "{family:?}: {booted}");
+        assert_eq!(node.json(&["verify"], 0)["verdict"], "met", "{family:?}");
+        assert_eq!(node.json(&["apply"], 0)["changed"], false, "{family:?}");
+
+        node.json(&["rollback"], 8);
+        node.reboot(Reboot::default());
+        assert_eq!(node.cmdline(), line, "{family:?}");
+        assert_eq!(fingerprint(node.path()), before, "{family:?}");
+    }
+}
+
+#[test]
 fn an_argument_that_the_policy_names_no_more_goes_again() {
     let node = Node::new(&NodeSpec::default());
     let plain = String::from_utf8(node.read("etc/gdr-agent/policy.toml")).unwrap();

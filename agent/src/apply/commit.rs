@@ -20,8 +20,10 @@ impl Engine<'_> {
             record.txn.id.clone(),
         );
         let trial = record.work.trial.clone();
+        let in_image = record.work.commits_in_image();
         // The plan that was made before the trial is history: files may have changed since.
-        let world = World::read(self.root, &policy)?;
+        let mut world = World::read(self.root, &policy)?;
+        world.facts.bake = in_image;
         let ports = world.ports(&policy);
         let plan = world.plan(
             &policy,

@@ -39,6 +39,7 @@ pub struct Engine<'r> {
     pub(super) asks: Asks,
     pub(super) coordinator: Option<Rc<dyn Coordinator>>,
     pub(super) frees: bool,
+    pub(super) baking: bool,
     _lock: lock::Lock,
 }
 
@@ -77,6 +78,7 @@ impl<'r> Engine<'r> {
             asks: Asks::Now,
             coordinator: None,
             frees: false,
+            baking: false,
             _lock: lock,
         })
     }
@@ -96,6 +98,11 @@ impl<'r> Engine<'r> {
     /// Asks this coordinator instead of the policy's, for a directory, too.
     pub fn coordinate(&mut self, coordinator: Rc<dyn Coordinator>) {
         self.coordinator = Some(coordinator);
+    }
+
+    /// An image is made, be it in a chroot: whoever answers on a bus there would reboot the builder.
+    pub fn baking(&mut self) {
+        self.baking = true;
     }
 
     /// The last record.
@@ -258,7 +265,12 @@ impl<'r> Engine<'r> {
 
     /// Runs the policy's checks on the machine as it is.
     pub(super) fn verify(&mut self) -> Result<Event, EngineError> {
-        let policy = self.record()?.work.policy.clone();
+        let work = &self.record()?.work;
+        // What runs while an image is made says nothing about the nodes that will boot it.
+        if self.baking && work.commits_in_image() {
+            return Ok(Event::VerifyPassed);
+        }
+        let policy = work.policy.clone();
         let world = World::read(self.root, &policy)?;
         let checks = world.checks(&policy);
         let unmet = crate::checks::unmet(&checks);

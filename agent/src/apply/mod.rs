@@ -11,9 +11,11 @@ mod packages;
 mod reboot;
 mod stage;
 mod undo;
+mod uninstall;
 mod wait;
 
 pub use acs::early as early_acs;
 pub use arm::read_env;
 pub use engine::{Asks, Engine, EngineError, LOCK, boot_id, can_ask};
 pub(crate) use modules::why as why_not_loaded;
+pub use uninstall::strip_boot_files;

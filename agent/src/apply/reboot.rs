@@ -199,7 +199,7 @@ impl Engine<'_> {
         let by_hand = self.journal.last().is_some_and(|record| {
             record.work.policy.reboot.coordinator == gdr_policy::Coordinator::None
         });
-        self.coordinator.is_none() && (!self.root.is_live() || by_hand)
+        self.coordinator.is_none() && (self.baking || !self.root.is_live() || by_hand)
     }
 
     /// Whether to ask now, by who asks and what was last said.

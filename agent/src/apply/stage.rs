@@ -20,11 +20,12 @@ impl Engine<'_> {
             record.txn.id.clone(),
         );
         let trial = record.work.trial.clone();
+        let (bakes, commits) = (record.work.bake, record.work.commits_in_image());
         let mut world = World::read(self.root, &policy)?;
-        world.facts.bake = record.work.bake;
+        world.facts.bake = bakes;
         if self.install_packages(&mut world, &policy)? {
             world = World::read(self.root, &policy)?;
-            world.facts.bake = self.record()?.work.bake;
+            world.facts.bake = bakes;
         }
         let ports = world.ports(&policy);
         let plan = world.plan(&policy, &ports, &digest, id.as_str(), None);
@@ -36,7 +37,10 @@ impl Engine<'_> {
             }
         }
         match trial {
+            // The command line is committed next: there is no trial to write an entry for.
+            Some(_) if commits => Ok(()),
             Some(trial) => self.write_trial(&world, &trial, id.as_str()),
+            None if bakes => Ok(()),
             // Without a trial boot the volatile changes are made now, to be judged now.
             None => super::acs::clear_for(self.root, &ports),
         }

@@ -25,7 +25,7 @@ pub(super) struct Args {
     /// Stage only; ask for no reboot.
     #[arg(long)]
     no_reboot: bool,
-    /// For an image: the next boot is the trial, and nobody is asked for it.
+    /// For an image: by policy its first boot is the trial, or there is none; nobody is asked for a reboot.
     #[arg(long, conflicts_with_all = ["reboot", "no_reboot"])]
     bake: bool,
     /// Try a policy again that failed its trial.
@@ -109,9 +109,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     let out = context.out;
     let progress = move |text: &str| out.progress(text);
     let mut engine = Engine::open(&context.root, "apply")?.telling(&progress);
+    if args.bake {
+        engine.baking();
+    }
     if let Some(record) = engine.last().filter(|r| !r.txn.state.is_final()).cloned() {
         if record.txn.digest == digest {
-            return go_on(context, &mut engine, digest, args.reboot, wants_reboot);
+            return go_on(context, &mut engine, digest, args, wants_reboot);
         }
         make_way(&mut engine, &record)?;
         world = World::read(&context.root, &policy)?;
@@ -127,14 +130,6 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     }
     let id = engine.new_id()?;
     let mut plan = world.plan(&policy, &world.ports(&policy), &digest, id.as_str(), None);
-    if args.bake && policy.trial.bake == Bake::Commit && plan.trial.is_some() {
-        plan.refusals.push(Refusal {
-            id: "bake.commit-unsupported".to_owned(),
-            message: "this version does not commit in an image without a trial".to_owned(),
-            fix: "set `trial.bake = \"arm\"`: the image's first boot is then the trial".to_owned(),
-            person: false,
-        });
-    }
     if let Some(exit) = plan::refused(&plan.refusals) {
         return report(context, digest, plan, false, None, exit);
     }
@@ -147,7 +142,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         };
         return report(context, digest, plan, false, None, exit);
     }
-    if plan.trial.is_some() && wants_reboot {
+    if plan.trial.is_some() && wants_reboot && !args.bake {
         can_ask(&context.root, &policy).map_err(|refusal| {
             CliError::new(Exit::Person, refusal.kind().as_str(), refusal.to_string())
                 .help("nothing was changed; `gdr-agent apply --no-reboot` stages without asking")
@@ -157,13 +152,11 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         plan.notes.push(reboot::KURED.to_owned());
     }
     context.out.progress("staging");
-    engine.begin(id, &policy, &digest, &plan, wants_reboot)?;
-    if plan.trial.is_some() && wants_reboot {
-        context.out.progress("asking for the reboot");
-        engine.send(Event::RebootWanted)?;
-        if args.bake {
-            engine.send(Event::Shutdown { reboot: true })?;
-        }
+    // An image that was left half made must not reboot its nodes for a trial that it has not.
+    let commits = args.bake && policy.trial.bake == Bake::Commit;
+    engine.begin(id, &policy, &digest, &plan, wants_reboot && !commits)?;
+    if plan.trial.is_some() {
+        ask(context, &mut engine, args.bake, wants_reboot)?;
     }
     let record = engine.last().cloned();
     let exit = record.as_ref().map_or(Exit::Internal, outcome);
@@ -231,20 +224,35 @@ fn rehearsal_text(output: &Output) -> String {
     text
 }
 
+/// What follows the stage: the reboot, or in an image the trial of its first boot, or the commit.
+fn ask(context: &Context, engine: &mut Engine, bake: bool, wants: bool) -> Result<(), CliError> {
+    if bake {
+        let commits = engine.last().is_some_and(|r| r.work.commits_in_image());
+        if commits {
+            engine.send(Event::Baked)?;
+            return Ok(engine.allow_reboots()?);
+        }
+        engine.send(Event::RebootWanted)?;
+        engine.send(Event::Shutdown { reboot: true })?;
+    } else if wants {
+        context.out.progress("asking for the reboot");
+        engine.send(Event::RebootWanted)?;
+    }
+    Ok(())
+}
+
 /// The same policy is under way already.
 fn go_on(
     context: &Context,
     engine: &mut Engine,
     digest: String,
-    said: bool,
+    args: &Args,
     wants: bool,
 ) -> Result<Exit, CliError> {
-    if said {
+    if args.reboot {
         engine.allow_reboots()?;
     }
-    if wants {
-        engine.send(Event::RebootWanted)?;
-    }
+    ask(context, engine, args.bake, wants)?;
     let record = engine.last().cloned();
     let exit = record.as_ref().map_or(Exit::Internal, outcome);
     report(

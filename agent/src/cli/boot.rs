@@ -5,10 +5,10 @@ use std::time::Duration;
 use grub_config_parser::cmdline::CommandLine;
 
 use super::status;
-use super::{CliError, Context, Exit};
+use super::{CliError, Context, Exit, apply as apply_verb};
 use crate::apply::{self, Asks, Engine, EngineError, boot_id};
 use crate::facts::gdr::PEERMEM;
-use crate::journal::Record;
+use crate::journal::{DIR, Record};
 use crate::machine::{Boot, Event, GrubView, Marker, State};
 use crate::plan::{self, GdrPath, MARKER};
 use crate::reboot::{Bus, ShutdownKind, asked_apart, pending_shutdown};
@@ -37,6 +37,12 @@ pub(super) enum Verb {
     Reconcile,
     /// Now and then, where asking takes a network: ask again, give back what a server holds for the node.
     Ask,
+    /// The package is being removed: nothing stays armed or half done, and no reboot is asked for.
+    Uninstall {
+        /// Take back what is committed too, and remove everything that the agent has left.
+        #[arg(long)]
+        purge: bool,
+    },
     /// Thaws a file system when its parent dies.
     ThawGuard {
         /// The directory.
@@ -71,6 +77,7 @@ pub(super) fn run(context: &Context, verb: Verb) -> Result<Exit, CliError> {
         Verb::PeermemOff => Ok(module::unload(&context.root, PEERMEM).map(|()| Exit::Done)?),
         Verb::Reconcile => reconcile(context),
         Verb::Ask => ask(context),
+        Verb::Uninstall { purge } => uninstall(context, purge),
         Verb::Deadline | Verb::ThawGuard { .. } => Ok(Exit::Done),
     }
 }
@@ -263,6 +270,40 @@ fn ask(context: &Context) -> Result<Exit, CliError> {
         State::RollingBack => engine.send(Event::RebootWanted)?,
         state if state.is_final() => engine.release()?,
         _ => {}
+    }
+    Ok(Exit::Done)
+}
+
+/// Needs no systemd, no D-Bus, and nothing of the package but this binary.
+fn uninstall(context: &Context, purge: bool) -> Result<Exit, CliError> {
+    apply_verb::needs_root(context, "boot uninstall")?;
+    let root = &context.root;
+    let record = match status::last(root) {
+        Ok(record) => record,
+        // What GRUB could boot goes whatever the journal says; the rest cannot be known without it.
+        Err(e) if e.kind == "journal" => {
+            apply::strip_boot_files(root)?;
+            if purge {
+                return Err(e);
+            }
+            tracing::warn!("{}", e.message);
+            return Ok(Exit::Done);
+        }
+        Err(e) => return Err(e),
+    };
+    // Looking first keeps a node that never had a transaction free of a lock file.
+    if record.is_none() && root.stat(DIR)?.is_none() {
+        apply::strip_boot_files(root)?;
+        return Ok(Exit::Done);
+    }
+    let mut engine = open(context, "boot uninstall")?;
+    let said = if purge {
+        engine.purge()?
+    } else {
+        engine.end_unfinished()?
+    };
+    for line in said {
+        tracing::warn!("{line}");
     }
     Ok(Exit::Done)
 }

@@ -25,7 +25,7 @@ mod verify;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::sys::Root;
 
@@ -44,6 +44,12 @@ pub struct Context {
     pub policy: Option<std::path::PathBuf>,
     /// Where results go.
     pub out: Out,
+}
+
+/// The command line as data: manual pages and completions are made from it.
+#[must_use]
+pub fn command() -> clap::Command {
+    Args::command()
 }
 
 /// Runs the command line and returns the process's exit code.

@@ -67,6 +67,14 @@ pub struct Work {
     pub lock: Option<Lock>,
 }
 
+impl Work {
+    /// Whether the image that it prepares boots the new command line at once, with no trial.
+    #[must_use]
+    pub fn commits_in_image(&self) -> bool {
+        self.bake && self.policy.trial.bake == gdr_policy::Bake::Commit
+    }
+}
+
 /// A variable of grubenv, before and after. The block itself is GRUB's to write, too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -209,6 +209,18 @@ impl<'r> Journal<'r> {
         Ok(())
     }
 
+    /// Removes the last transaction; the one before it is then the last.
+    ///
+    /// # Errors
+    /// It cannot be removed, or the one before cannot be read.
+    pub fn forget_last(&mut self) -> Result<(), JournalError> {
+        if let Some(last) = &self.last {
+            self.forget(&dir_of(&last.txn.id))?;
+        }
+        self.last = Self::open(self.root)?.last;
+        Ok(())
+    }
+
     fn forget(&self, dir: &str) -> Result<(), JournalError> {
         for entry in self.root.list(dir)? {
             write::remove(self.root, &format!("{dir}/{}", entry.name))?;

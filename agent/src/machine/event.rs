@@ -26,6 +26,8 @@ pub enum Event {
     Booted(Boot),
     /// Every required check is met.
     VerifyPassed,
+    /// An image is made, and its policy commits without a trial: nothing can be verified in it.
+    Baked,
     /// A required check is not met.
     VerifyFailed(String),
     /// The policy's deadline is over and nothing was verified.

@@ -44,6 +44,7 @@ fn staged(txn: &mut Txn, event: &Event) -> Vec<Effect> {
             vec![Effect::AskReboot]
         }
         Event::VerifyPassed if txn.ready && !txn.trial => verified(txn),
+        Event::Baked if txn.ready => verified(txn),
         Event::VerifyFailed(why) if txn.ready && !txn.trial => {
             roll_back(txn, FailureKind::Verify, why)
         }

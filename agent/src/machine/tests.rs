@@ -247,6 +247,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         Just(Event::StillUp),
         (0..4_u8, marker, grub).prop_map(|(n, m, g)| boot(&format!("boot-{n}"), m, g)),
         Just(Event::VerifyPassed),
+        Just(Event::Baked),
         text.clone().prop_map(Event::VerifyFailed),
         Just(Event::DeadlineOver),
         Just(Event::CommitStarted),
@@ -280,7 +281,7 @@ proptest! {
             if effects.contains(&Effect::AskReboot) {
                 prop_assert!(before.budget.allowed && next.budget.used < next.budget.max);
             }
-            verified_once |= matches!(event, Event::VerifyPassed) && next.state == State::Verified;
+            verified_once |= matches!(event, Event::VerifyPassed | Event::Baked) && next.state == State::Verified;
             if effects.contains(&Effect::Commit) {
                 prop_assert!(verified_once);
             }

@@ -37,6 +37,7 @@ pub(crate) use entries::entry_without;
 pub use gdr::{Decision, GdrPath, decide};
 pub use hook::{HOOK_BEGIN, hook_block, without_hook};
 pub(crate) use hook::{MARKER, env_with, env_without};
+pub(crate) use modules::FILE as MODULES_FILE;
 pub use step::{Action, Phase, Refusal, Step};
 
 /// Everything that a plan is made from.
@@ -137,7 +138,10 @@ pub fn plan(input: &Input) -> Plan {
     let modules = modules::plan(input, &decision, comes, &mut plan);
     plan.gdr = Some(decision);
     cmdline::plan(input, &modules, &mut plan);
-    acs::plan(input, &mut plan);
+    // The devices of whoever makes an image are not those of the nodes.
+    if !input.facts.bake {
+        acs::plan(input, &mut plan);
+    }
     record(input, &mut plan);
     plan
 }

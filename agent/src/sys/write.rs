@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use super::trust::{Place, place};
-use super::{Root, SysError};
+use super::{EntryKind, Root, SysError};
 
 /// Owner and permission bits of a file that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -275,6 +275,22 @@ pub fn remove_dir(root: &Root, path: &str) -> Result<(), SysError> {
         Ok(()) | Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTEMPTY) => Ok(()),
         Err(e) => Err(root.error("remove the directory", path, e)),
     }
+}
+
+/// Removes a directory with everything in it; a link in it is removed, not followed. A missing one is done already.
+///
+/// # Errors
+/// Something cannot be removed, or something on the way is not to be trusted.
+pub fn remove_tree(root: &Root, path: &str) -> Result<(), SysError> {
+    for entry in root.list(path)? {
+        let inside = format!("{path}/{}", entry.name);
+        if entry.kind == EntryKind::Dir {
+            remove_tree(root, &inside)?;
+        } else {
+            remove(root, &inside)?;
+        }
+    }
+    remove_dir(root, path)
 }
 
 /// Who may change a file, for policies: its owner and mode, and whether its directories are safe.
