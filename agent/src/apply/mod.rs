@@ -16,3 +16,4 @@ pub use acs::early as early_acs;
 pub use arm::read_env;
 pub use engine::{Asks, Engine, EngineError, LOCK, boot_id, can_ask};
 pub(crate) use modules::why as why_not_loaded;
+pub use wait::pause;

@@ -5,9 +5,11 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{CliError, Context, Exit};
+use super::{CliError, Context, Exit, status};
 use crate::acs::repairs::{self, Repairs};
+use crate::machine::State;
 use crate::pci::Bdf;
+use crate::state;
 use crate::sys::write;
 
 /// Where the metrics go.
@@ -27,6 +29,25 @@ pub(super) struct Output {
     version: &'static str,
     /// Every port that the agent has cleared, in order of addresses.
     acs_repairs: Vec<Port>,
+    /// The last transaction, if there was one.
+    transaction: Option<Transaction>,
+    /// How many policies failed here and are not tried again by themselves.
+    quarantined: usize,
+}
+
+/// Where the last transaction stands, for a rollout's failure budget.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Transaction {
+    /// Its state.
+    state: State,
+    /// The digest of its policy: what a rollout is counted by.
+    policy: String,
+    /// Since when something is asked for and refused, seconds since 1970.
+    waiting_since: Option<u64>,
+    /// The kind of that refusal.
+    waiting_for: Option<String>,
+    /// Whether the node holds a slot of a FleetLock server, or may hold one.
+    slot: bool,
 }
 
 /// A port on which ACS redirection was cleared.
@@ -49,12 +70,29 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         schema: "gdr-agent/metrics/v1",
         version: env!("CARGO_PKG_VERSION"),
         acs_repairs: ports.collect(),
+        transaction: transaction(context)?,
+        quarantined: state::quarantine(&context.root)?.policies.len(),
     };
     match &args.textfile {
         Some(path) => write::replace(&context.root, path, text(&output).as_bytes(), None)?,
         None => context.out.result(&output, || text(&output))?,
     }
     Ok(Exit::Done)
+}
+
+fn transaction(context: &Context) -> Result<Option<Transaction>, CliError> {
+    let Some(record) = status::last(&context.root)? else {
+        return Ok(None);
+    };
+    let waiting = state::waiting(&context.root)?;
+    let waiting = waiting.filter(|w| w.txn == record.txn.id.as_str());
+    Ok(Some(Transaction {
+        state: record.txn.state,
+        policy: record.txn.digest,
+        waiting_since: waiting.as_ref().map(|w| w.since),
+        waiting_for: waiting.map(|w| w.kind),
+        slot: record.work.lock.is_some(),
+    }))
 }
 
 fn text(output: &Output) -> String {
@@ -85,6 +123,43 @@ fn text(output: &Output) -> String {
             .iter()
             .filter_map(|p| Some(format!("{{port=\"{}\"}} {}", p.port, p.repairs.last?)))
             .collect(),
+    );
+    let transaction = output.transaction.as_ref();
+    family(
+        "gdr_agent_transaction",
+        "gauge",
+        "The state of the last transaction, and the digest of its policy.",
+        transaction
+            .iter()
+            .map(|t| format!("{{state=\"{}\",policy=\"{}\"}} 1", t.state, t.policy))
+            .collect(),
+    );
+    family(
+        "gdr_agent_waiting_since_timestamp_seconds",
+        "gauge",
+        "Since when a reboot or the end of one is asked for and refused.",
+        transaction
+            .iter()
+            .filter_map(|t| {
+                let (since, kind) = (t.waiting_since?, t.waiting_for.as_ref()?);
+                Some(format!("{{kind=\"{kind}\"}} {since}"))
+            })
+            .collect(),
+    );
+    family(
+        "gdr_agent_slot_held",
+        "gauge",
+        "Whether the node holds a slot of its FleetLock group.",
+        transaction
+            .iter()
+            .map(|t| format!(" {}", u8::from(t.slot)))
+            .collect(),
+    );
+    family(
+        "gdr_agent_quarantined_policies",
+        "gauge",
+        "Policies that failed on this node and are not tried again by themselves.",
+        vec![format!(" {}", output.quarantined)],
     );
     text
 }
