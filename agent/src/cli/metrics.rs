@@ -85,7 +85,7 @@ fn transaction(context: &Context) -> Result<Option<Transaction>, CliError> {
         return Ok(None);
     };
     let waiting = state::waiting(&context.root)?;
-    let waiting = waiting.filter(|w| w.txn == record.txn.id.as_str());
+    let waiting = waiting.filter(|w| w.concerns(&record));
     Ok(Some(Transaction {
         state: record.txn.state,
         policy: record.txn.digest,
