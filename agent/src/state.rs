@@ -3,6 +3,7 @@
 use gdr_policy::Policy;
 use serde::{Deserialize, Serialize};
 
+use crate::journal::Record;
 use crate::sys::{Root, SysError, write};
 
 /// The policy that boots keep.
@@ -34,6 +35,25 @@ pub struct Waiting {
     pub tries: u32,
     /// Not asked again before this, seconds since 1970.
     pub next: u64,
+}
+
+impl Waiting {
+    /// Whether it still says something about the last record: what a rollback has ended is not waited for.
+    #[must_use]
+    pub fn concerns(&self, record: &Record) -> bool {
+        let over = record.txn.state.is_final();
+        let outstanding = if self.wants == Self::RELEASE {
+            over && record.work.lock.is_some()
+        } else {
+            !over
+        };
+        outstanding && self.txn == record.txn.id.as_str()
+    }
+
+    /// What [`Waiting::wants`] is for a reboot.
+    pub const REBOOT: &str = "reboot";
+    /// What it is for giving back what a coordinator holds.
+    pub const RELEASE: &str = "release";
 }
 
 /// The policy that was proven and that every boot keeps.

@@ -104,6 +104,9 @@ fn client(url: &str, next: &Next) -> FleetLock {
     FleetLock::new(http(Trust::default()), lock(url), Box::new(next.clone()))
 }
 
+/// What a server does, and a name for it.
+type Named = (&'static str, fn() -> Reply);
+
 fn request() -> Request {
     Request {
         reason: "trial".to_owned(),
@@ -243,7 +246,7 @@ fn a_redirect_is_not_followed() {
 
 #[test]
 fn a_server_that_does_not_answer_is_out_of_reach_within_the_limit() {
-    let replies: Vec<(&str, fn() -> Reply)> = vec![
+    let replies: [Named; 6] = [
         ("silent", || Reply::Silent),
         ("hangs up", || Reply::raw("")),
         ("reset", || Reply::Reset),

@@ -173,11 +173,8 @@ fn a_process_that_computes_closes_the_gpu_gate() {
     std::fs::create_dir_all(dir.path().join("proc/4711/fd")).unwrap();
     symlink("/dev/nvidia-uvm", dir.path().join("proc/4711/fd/9")).unwrap();
     assert!(says(&dir).unwrap().contains("process 4711 (python3)"));
-    assert_eq!(
-        gate(dir.path(), &policy(""), "gpu", true).is_some(),
-        true,
-        "on the way back, too"
-    );
+    let back = gate(dir.path(), &policy(""), "gpu", true);
+    assert!(back.is_some(), "on the way back, too");
 
     // In a container that this process cannot look into, the module's count tells.
     let dir = idle();
@@ -266,14 +263,8 @@ fn a_window_holds_the_trial_and_not_the_way_back() {
     let closed = gate(dir.path(), &policy(&never), "window", false).unwrap();
     assert!(closed.contains("UTC"), "{closed}");
     assert_eq!(gate(dir.path(), &policy(&never), "window", true), None);
-    let always = policy("[reboot.gates]\nwindows = [\"00:00-24:00\"]\ntime_zone = \"local\"\n");
+    let always = policy("[reboot.gates]\nwindows = [\"00:00-24:00\"]\ntime_zone = \"-05:00\"\n");
     assert_eq!(gate(dir.path(), &always, "window", false), None);
-    put(dir.path(), "etc/localtime", "not a zone");
-    assert!(
-        gate(dir.path(), &always, "window", false)
-            .unwrap()
-            .contains("/etc/localtime")
-    );
 }
 
 /// A directory for programs that nobody else may write to: temporary directories are everybody's.

@@ -59,6 +59,37 @@ impl Coordinator for Machine {
     }
 }
 
+/// A gate before the lock that has closed.
+#[derive(Debug)]
+struct Closed(FleetLock, &'static str);
+
+impl Coordinator for Closed {
+    fn name(&self) -> &'static str {
+        "closed"
+    }
+    fn can(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+    fn request(&self, _: &Request, _: &mut dyn Desk) -> Result<(), Refusal> {
+        Err(Refusal::Gate {
+            gate: self.1,
+            text: "closed".to_owned(),
+        })
+    }
+    fn questions(&self, _: &Request, _: bool) -> Vec<Question> {
+        Vec::new()
+    }
+    fn poll(&self, age: Duration) -> Result<Standing, Refusal> {
+        self.0.poll(age)
+    }
+    fn cancel(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+    fn release(&self) -> Result<(), Refusal> {
+        self.0.release()
+    }
+}
+
 struct Node {
     dir: tempfile::TempDir,
     server: Server,
@@ -123,6 +154,11 @@ impl Node {
         let root = Root::open(self.path()).unwrap();
         let mut engine = Engine::open(&root, "test").unwrap();
         engine.ask(asks);
+        engine.coordinate(Rc::new(self.fleetlock()));
+        work(&mut engine)
+    }
+
+    fn fleetlock(&self) -> FleetLock {
         let http = Http::new(Trust::default())
             .with_proxies(Proxies::default())
             .with_limit(Duration::from_secs(5));
@@ -134,8 +170,15 @@ impl Node {
             held: false,
             since: 0,
         };
-        engine.coordinate(Rc::new(FleetLock::new(http, lock, Box::new(Machine))));
-        work(&mut engine)
+        FleetLock::new(http, lock, Box::new(Machine))
+    }
+
+    /// Asks while a gate is closed.
+    fn wants_behind(&self, gate: &'static str) {
+        self.with(Asks::Now, |engine| {
+            engine.coordinate(Rc::new(Closed(self.fleetlock(), gate)));
+            engine.send(Event::RebootWanted).unwrap();
+        });
     }
 
     fn wants(&self, asks: Asks) -> State {
@@ -160,6 +203,16 @@ impl Node {
         if cmdline.contains("gdr.txn=") {
             self.agent(&["boot", "verify"], 0);
         }
+    }
+
+    fn status(&self) -> serde_json::Value {
+        let output = Command::new(env!("CARGO_BIN_EXE_gdr-agent"))
+            .arg("--root")
+            .arg(self.path())
+            .args(["--format", "json", "status"])
+            .output()
+            .unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
     }
 
     fn record(&self) -> gdr_agent::journal::Record {
@@ -356,4 +409,100 @@ fn a_committed_node_gives_its_slot_back_even_where_failed_ones_hold() {
     node.reboot(Reboot::default(), true);
     node.release(Asks::WhenDue);
     assert_eq!(node.agreed(), ["pre-reboot", "steady-state"]);
+}
+
+#[test]
+fn a_node_that_may_not_reboot_for_hours_keeps_nobody_elses_slot() {
+    let node = Node::new(&NodeSpec::default());
+    node.wants(Asks::Now);
+    // The granted reboot did not come, and the window has closed meanwhile.
+    node.with(Asks::Now, |engine| engine.look_after().unwrap());
+    node.wants_behind("gpu");
+    assert_eq!(
+        node.agreed(),
+        ["pre-reboot"],
+        "a drain goes on under the slot"
+    );
+    node.wants_behind("window");
+    assert_eq!(node.agreed(), ["pre-reboot", "steady-state"]);
+    assert_eq!(node.record().work.lock, None);
+    node.wants_behind("window");
+    assert_eq!(node.agreed().len(), 2);
+    assert_eq!(node.wants(Asks::Now), State::Granted);
+}
+
+#[test]
+fn a_node_on_a_failed_trial_keeps_its_slot_behind_every_gate() {
+    let node = Node::new(&NodeSpec {
+        bar1: 256 << 20,
+        ..NodeSpec::default()
+    });
+    node.wants(Asks::Now);
+    node.reboot(Reboot::default(), true);
+    node.with(Asks::Now, |engine| engine.look_after().unwrap());
+    assert_eq!(node.state(), State::RollingBack);
+    for gate in ["stop-file", "stop-url", "window"] {
+        node.wants_behind(gate);
+        assert_eq!(node.waiting()["kind"], "gate");
+    }
+    assert_eq!(node.agreed(), ["pre-reboot"]);
+}
+
+#[test]
+fn status_says_what_is_waited_for_and_since_when() {
+    let node = Node::new(&NodeSpec::default());
+    node.says(500);
+    node.wants(Asks::Now);
+    let status = node.status();
+    let waiting = &status["waiting"];
+    assert_eq!(
+        (&waiting["wants"], &waiting["kind"]),
+        (&"reboot".into(), &"denied".into())
+    );
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
+    let since = waiting["since"].as_u64().unwrap();
+    assert!(since <= now && since + 600 > now, "{waiting}");
+    assert!(waiting["next"].as_u64().unwrap() > since);
+    assert_eq!(
+        (&status["slot"]["held"], &status["slot"]["group"]),
+        (&false.into(), &"gpu".into())
+    );
+    node.says(200);
+    node.wants(Asks::Now);
+    let status = node.status();
+    assert_eq!(
+        (&status["waiting"], &status["slot"]["held"]),
+        (&serde_json::Value::Null, &true.into())
+    );
+}
+
+#[test]
+fn a_dry_run_says_who_would_be_asked_and_changes_nothing() {
+    let node = Node::new(&NodeSpec::default());
+    let before = node.record();
+    let output = Command::new(env!("CARGO_BIN_EXE_gdr-agent"))
+        .arg("--root")
+        .arg(node.path())
+        .args(["--format", "json", "apply", "--dry-run-reboot"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let asked = json["reboot"]["would_ask"].as_array().unwrap();
+    let who: Vec<&str> = asked.iter().map(|q| q["who"].as_str().unwrap()).collect();
+    assert_eq!(who, ["stop-file", "gpu", "fleetlock", "logind"]);
+    assert!(
+        asked[2]["asks"].as_str().unwrap().contains("group `gpu`"),
+        "{json:#}"
+    );
+    assert_eq!(json["reboot"]["coordinator"], "fleetlock");
+    assert!(
+        asked.iter().all(|q| q["answer"] == "not-asked"),
+        "a directory asks nobody"
+    );
+    assert_eq!(node.record(), before);
+    assert!(node.server.seen().is_empty());
 }

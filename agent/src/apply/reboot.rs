@@ -16,9 +16,8 @@ use crate::reboot::{
 use crate::state::{self, Waiting};
 use crate::sys::clock;
 
-/// What was asked for, in the waiting list.
-const REBOOT: &str = "reboot";
-const RELEASE: &str = "release";
+const REBOOT: &str = Waiting::REBOOT;
+const RELEASE: &str = Waiting::RELEASE;
 
 impl Engine<'_> {
     /// Asks the coordinator for a reboot, unless it is not the time or the place.
@@ -166,8 +165,11 @@ impl Engine<'_> {
         let Some(lock) = record.work.lock.clone() else {
             return Ok(());
         };
-        let server = record.work.policy.reboot.fleetlock.as_ref();
-        if server.is_some_and(|s| s.url == lock.url && s.group == lock.group) {
+        let reboot = &record.work.policy.reboot;
+        let server = reboot.fleetlock.as_ref();
+        let same = server.is_some_and(|s| s.url == lock.url && s.group == lock.group);
+        // Another coordinator needs no slot: that of the old one is given back in the end.
+        if same || reboot.coordinator != gdr_policy::Coordinator::Fleetlock {
             return Ok(());
         }
         self.give_back(&lock)

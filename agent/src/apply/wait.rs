@@ -11,7 +11,8 @@ const LONGEST_SILENCE: u64 = 15 * 60;
 
 /// The pause after the `tries`-th refusal in a row: doubled each time, and between half and all of that by
 /// `dice`, so that a fleet that was refused at once does not ask at once.
-pub(super) fn pause(tries: u32, silent: bool, dice: u32) -> Duration {
+#[must_use]
+pub fn pause(tries: u32, silent: bool, dice: u32) -> Duration {
     let longest = if silent { LONGEST_SILENCE } else { LONGEST };
     let doubled = FIRST.saturating_mul(1 << tries.saturating_sub(1).min(10));
     let half = doubled.min(longest) / 2;

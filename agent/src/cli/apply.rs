@@ -174,7 +174,9 @@ fn rehearse(context: &Context, digest: String, policy: &Policy) -> Result<Exit, 
         back: false,
     };
     let coordinator = reboot::choose(&context.root, policy).map_err(refused)?;
-    let questions = coordinator.questions(&request, true).into_iter();
+    // Of a directory nobody is asked: the bus and the network are those of another machine.
+    let ask = context.root.is_live();
+    let questions = coordinator.questions(&request, ask).into_iter();
     let would_ask = questions.map(|question| Asked {
         who: question.who,
         asks: question.asks,

@@ -13,6 +13,7 @@ use crate::checks::{self, Check, Outcome, Severity};
 use crate::machine::State;
 use crate::nccl_log::harmless;
 use crate::pci::Bdf;
+use crate::state;
 use crate::sys::write;
 use crate::world::World;
 
@@ -39,6 +40,8 @@ pub(super) struct Output {
     checks: Vec<Answered>,
     /// Where the last transaction stands; null if the journal could not be read.
     transaction: Option<Transaction>,
+    /// How many policies failed here and are not tried again by themselves; null if that could not be read.
+    quarantined: Option<usize>,
     /// What could not be read: its metrics are missing, or unknown.
     errors: Vec<String>,
     /// Every port that the agent has cleared, in order of addresses.
@@ -82,6 +85,14 @@ struct Transaction {
     time: Option<u64>,
     /// Reboots that were granted to it.
     reboots: u32,
+    /// The digest of its policy: what a rollout is counted by. Null where there was none.
+    policy: Option<String>,
+    /// Since when something is asked for and refused, seconds since 1970.
+    waiting_since: Option<u64>,
+    /// The kind of that refusal.
+    waiting_for: Option<String>,
+    /// Whether the node holds a slot of a FleetLock server, or may hold one.
+    slot: bool,
 }
 
 /// A port on which ACS redirection was cleared.
@@ -109,19 +120,17 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
             (Versions::default(), Vec::new())
         }
     };
-    let transaction = match last(&context.root) {
-        Ok(None) => Some(Transaction {
-            state: State::Idle,
-            time: None,
-            reboots: 0,
-        }),
-        Ok(Some(record)) => Some(Transaction {
-            state: record.txn.state,
-            time: Some(record.time),
-            reboots: record.txn.budget.used,
-        }),
+    let transaction = match transaction(context) {
+        Ok(now) => Some(now),
         Err(e) => {
             errors.push(harmless(e.message.as_bytes()));
+            None
+        }
+    };
+    let quarantined = match state::quarantine(&context.root) {
+        Ok(list) => Some(list.policies.len()),
+        Err(e) => {
+            errors.push(harmless(e.to_string().as_bytes()));
             None
         }
     };
@@ -136,6 +145,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         verdict,
         checks: answered(&checks),
         transaction,
+        quarantined,
         errors,
         acs_repairs: ports.collect(),
     };
@@ -144,6 +154,31 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         None => context.out.result(&output, || text(&output))?,
     }
     Ok(Exit::Done)
+}
+
+fn transaction(context: &Context) -> Result<Transaction, CliError> {
+    let Some(record) = last(&context.root)? else {
+        return Ok(Transaction {
+            state: State::Idle,
+            time: None,
+            reboots: 0,
+            policy: None,
+            waiting_since: None,
+            waiting_for: None,
+            slot: false,
+        });
+    };
+    let waiting = state::waiting(&context.root)?;
+    let waiting = waiting.filter(|w| w.concerns(&record));
+    Ok(Transaction {
+        state: record.txn.state,
+        time: Some(record.time),
+        reboots: record.txn.budget.used,
+        policy: Some(record.txn.digest),
+        waiting_since: waiting.as_ref().map(|w| w.since),
+        waiting_for: waiting.map(|w| w.kind),
+        slot: record.work.lock.is_some(),
+    })
 }
 
 /// The policy's checks. No program is run and no process is looked at: this is asked every minute.
@@ -305,6 +340,45 @@ fn text(output: &Output) -> String {
         "Reboots that were granted to the last transaction.",
         transaction
             .map(|t| format!(" {}", t.reboots))
+            .into_iter()
+            .collect(),
+    );
+    family(
+        "gdr_agent_transaction",
+        "gauge",
+        "The state of the last transaction, and the digest of its policy.",
+        transaction
+            .and_then(|t| Some((t, t.policy.as_ref()?)))
+            .map(|(t, policy)| format!("{{state=\"{}\",policy=\"{policy}\"}} 1", t.state))
+            .into_iter()
+            .collect(),
+    );
+    family(
+        "gdr_agent_waiting_since_timestamp_seconds",
+        "gauge",
+        "Since when a reboot or the end of one is asked for and refused.",
+        transaction
+            .and_then(|t| Some((t.waiting_since?, t.waiting_for.as_ref()?)))
+            .map(|(since, kind)| format!("{{kind=\"{kind}\"}} {since}"))
+            .into_iter()
+            .collect(),
+    );
+    family(
+        "gdr_agent_slot_held",
+        "gauge",
+        "Whether the node holds a slot of its FleetLock group.",
+        transaction
+            .map(|t| format!(" {}", u8::from(t.slot)))
+            .into_iter()
+            .collect(),
+    );
+    family(
+        "gdr_agent_quarantined_policies",
+        "gauge",
+        "Policies that failed on this node and are not tried again by themselves.",
+        output
+            .quarantined
+            .map(|number| format!(" {number}"))
             .into_iter()
             .collect(),
     );

@@ -93,7 +93,7 @@ impl Status {
     pub(super) fn of(root: &Root, record: &Record) -> Self {
         let mut status = Self::of_record(record);
         let waiting = state::waiting(root).ok().flatten();
-        let ours = waiting.filter(|w| w.txn == record.txn.id.as_str());
+        let ours = waiting.filter(|w| w.concerns(record));
         status.waiting = ours.map(|w| Waiting {
             wants: w.wants,
             kind: w.kind,

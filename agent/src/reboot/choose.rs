@@ -34,9 +34,9 @@ pub fn choose(root: &Root, policy: &Policy) -> Result<Box<dyn Coordinator>, Refu
         Named::Rebootmgr => Box::new(Rebootmgr::new(Bus::system())),
         Named::Sentinel => Box::new(Sentinel::new(again(root)?)),
     };
-    let programs = hooks::any(root).map_err(unusable)?;
-    let (mut before, mut after): (Vec<Box<dyn Gate>>, Vec<Box<dyn Gate>>) =
-        (Vec::new(), Vec::new());
+    let programs = hooks::any(root).map_err(|e| unusable(&e))?;
+    let mut before: Vec<Box<dyn Gate>> = Vec::new();
+    let mut after: Vec<Box<dyn Gate>> = Vec::new();
     let gates = &reboot.gates;
     before.push(Box::new(StopFile {
         root: again(root)?,
@@ -57,7 +57,6 @@ pub fn choose(root: &Root, policy: &Policy) -> Result<Box<dyn Coordinator>, Refu
     }
     if !gates.windows.is_empty() {
         before.push(Box::new(Windows {
-            root: again(root)?,
             windows: gates.windows.clone(),
             zone: gates.time_zone.clone(),
         }));
@@ -69,9 +68,9 @@ pub fn choose(root: &Root, policy: &Policy) -> Result<Box<dyn Coordinator>, Refu
     if gates.gpu == BusyGpu::Wait {
         let gpu = Box::new(Gpu { root: again(root)? });
         if programs {
-            after.push(gpu)
+            after.push(gpu);
         } else {
-            before.push(gpu)
+            before.push(gpu);
         }
     }
     let last: Box<dyn Coordinator> = Box::new(Gated::new(after, last));
@@ -143,10 +142,10 @@ fn http(root: &Root, ca: Option<&str>) -> Result<Http, Refusal> {
 
 /// The root once more: a coordinator may outlive the one that it was chosen with.
 fn again(root: &Root) -> Result<Root, Refusal> {
-    Root::open(root.path()).map_err(unusable)
+    Root::open(root.path()).map_err(|e| unusable(&e))
 }
 
-fn unusable(e: SysError) -> Refusal {
+fn unusable(e: &SysError) -> Refusal {
     Refusal::NotPermitted {
         text: e.to_string(),
     }

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use super::desk::{Desk, Lock};
-use super::http::{Answer, Http, HttpError};
+use super::http::{Answer, HttpError, Wire};
 use super::refusal::one_line;
 use super::{Coordinator, Question, Refusal, Request, Standing};
 use crate::sys::clock;
@@ -17,7 +17,7 @@ use crate::sys::clock;
 /// `coordinator = "fleetlock"`.
 #[derive(Debug)]
 pub struct FleetLock {
-    http: Http,
+    wire: Box<dyn Wire>,
     lock: Lock,
     next: Box<dyn Coordinator>,
 }
@@ -25,8 +25,9 @@ pub struct FleetLock {
 impl FleetLock {
     /// The server and who this node is to it, and who is asked once the slot is there.
     #[must_use]
-    pub fn new(http: Http, lock: Lock, next: Box<dyn Coordinator>) -> Self {
-        Self { http, lock, next }
+    pub fn new(wire: impl Wire + 'static, lock: Lock, next: Box<dyn Coordinator>) -> Self {
+        let wire = Box::new(wire);
+        Self { wire, lock, next }
     }
 
     fn post(&self, step: &str) -> Result<Answer, HttpError> {
@@ -38,7 +39,7 @@ impl FleetLock {
             ("fleet-lock-protocol", "true"),
             ("content-type", "application/json"),
         ];
-        self.http.post(&url, &headers, body.to_string().as_bytes())
+        self.wire.post(&url, &headers, body.to_string().as_bytes())
     }
 
     /// Asks the server for one step. Yes is 200 and nothing else.

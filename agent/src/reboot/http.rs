@@ -80,22 +80,33 @@ pub struct Http {
 
 /// What a server said: the status, and the beginning of the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Answer {
-    pub(super) status: u16,
+pub struct Answer {
+    /// Such as 200.
+    pub status: u16,
     /// Where a redirect leads.
-    pub(super) location: Option<String>,
-    pub(super) body: Vec<u8>,
+    pub location: Option<String>,
+    /// At most 64 KiB of it.
+    pub body: Vec<u8>,
 }
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum HttpError {
+pub enum HttpError {
     /// The server was not reached, or did not answer in time.
     #[error("{0}")]
     Unreachable(String),
     /// It was reached, and is not who it should be, or does not speak HTTP.
     #[error("{0}")]
     Protocol(String),
+}
+
+/// How a request gets to a server: over the network, or in a simulation.
+pub trait Wire: std::fmt::Debug {
+    /// Sends a body and gives the answer, whatever its status.
+    ///
+    /// # Errors
+    /// There is no answer.
+    fn post(&self, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer, HttpError>;
 }
 
 impl Http {
@@ -121,19 +132,6 @@ impl Http {
     pub fn with_proxies(mut self, proxies: Proxies) -> Self {
         self.proxies = proxies;
         self
-    }
-
-    pub(super) fn post(
-        &self,
-        url: &str,
-        headers: &[(&str, &str)],
-        body: &[u8],
-    ) -> Result<Answer, HttpError> {
-        let mut request = self.agent(url)?.post(url);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        self.answer(url, request.send(body), false)
     }
 
     pub(super) fn get(&self, url: &str) -> Result<Answer, HttpError> {
@@ -251,5 +249,15 @@ impl Http {
             other => format!("TLS failed: {}", one_line(&other.to_string())),
         };
         HttpError::Protocol(format!("{url}: {why}"))
+    }
+}
+
+impl Wire for Http {
+    fn post(&self, url: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer, HttpError> {
+        let mut request = self.agent(url)?.post(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.answer(url, request.send(body), false)
     }
 }

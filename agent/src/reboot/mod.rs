@@ -38,7 +38,7 @@ pub use desk::{Desk, Lock};
 pub use fleetlock::FleetLock;
 pub use gates::Gated;
 pub use hooks::Hooks;
-pub use http::{Http, Trust};
+pub use http::{Answer, Http, HttpError, Trust, Wire};
 pub use logind::Logind;
 pub use node_id::node_id;
 pub use none::NoCoordinator;

@@ -32,7 +32,7 @@ impl Coordinator for NoCoordinator {
         vec![Question {
             who: self.name().to_owned(),
             asks: "nobody; whoever reboots the machine tries the new command line".to_owned(),
-            no: ask.then(|| None),
+            no: ask.then_some(None),
         }]
     }
 

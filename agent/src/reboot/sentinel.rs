@@ -99,7 +99,7 @@ impl Sentinel {
     }
 }
 
-fn failed(e: SysError) -> Refusal {
+fn failed(e: &SysError) -> Refusal {
     Refusal::NotPermitted {
         text: format!("the sentinel file cannot be used: {e}"),
     }
@@ -111,7 +111,7 @@ impl Coordinator for Sentinel {
     }
 
     fn can(&self) -> Result<(), Refusal> {
-        self.stands().map(drop).map_err(failed)
+        self.stands().map(drop).map_err(|e| failed(&e))
     }
 
     /// The file is the request and the answer: who sees it may reboot at once, so the record comes first.
@@ -121,7 +121,7 @@ impl Coordinator for Sentinel {
             text,
             reboot: Fate::NotAsked,
         })?;
-        self.add().map_err(failed)
+        self.add().map_err(|e| failed(&e))
     }
 
     fn questions(&self, _request: &Request, ask: bool) -> Vec<Question> {
@@ -133,7 +133,7 @@ impl Coordinator for Sentinel {
     }
 
     fn poll(&self, _age: Duration) -> Result<Standing, Refusal> {
-        Ok(if self.stands().map_err(failed)? {
+        Ok(if self.stands().map_err(|e| failed(&e))? {
             Standing::Coming(format!(
                 "whoever watches for /run/{REQUIRED} is to reboot the node"
             ))
@@ -145,7 +145,7 @@ impl Coordinator for Sentinel {
     }
 
     fn cancel(&self) -> Result<(), Refusal> {
-        self.remove().map_err(failed)
+        self.remove().map_err(|e| failed(&e))
     }
 
     fn release(&self) -> Result<(), Refusal> {

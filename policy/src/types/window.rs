@@ -14,12 +14,12 @@ checked_text! {
 }
 
 checked_text! {
-    /// The clock that windows are read on: `UTC`, `local` (what `/etc/localtime` says), or an offset
-    /// from UTC such as `+02:00`.
+    /// The clock that windows are read on: `UTC`, or an offset from UTC such as `+02:00`. It is the
+    /// same on every node of a fleet, in summer and in winter.
     TimeZone,
     check_zone,
-    "`UTC`, `local` (what `/etc/localtime` says), or an offset from UTC such as `+02:00`.",
-    "^(UTC|local|[+-](0[0-9]|1[0-4]):[0-5][0-9])$"
+    "`UTC`, or an offset from UTC such as `+02:00`.",
+    "^(UTC|[+-](0[0-9]|1[0-4]):[0-5][0-9])$"
 }
 
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -48,13 +48,10 @@ impl Window {
 }
 
 impl TimeZone {
-    /// Minutes east of UTC; none for `local`.
-    pub fn offset(&self) -> Option<i32> {
-        match self.as_str() {
-            "UTC" => Some(0),
-            "local" => None,
-            text => offset(text),
-        }
+    /// Minutes east of UTC.
+    pub fn minutes_east(&self) -> i32 {
+        // `UTC` is the one text that is no offset.
+        offset(self.as_str()).unwrap_or(0)
     }
 }
 
@@ -120,12 +117,12 @@ fn minute(text: &str) -> Option<u16> {
 }
 
 fn check_zone(text: &str) -> Result<(), Invalid> {
-    if matches!(text, "UTC" | "local") || offset(text).is_some() {
+    if text == "UTC" || offset(text).is_some() {
         return Ok(());
     }
     Err(
         Invalid::new(format!("{} is not a time zone of a policy", quote(text)))
-            .help("write \"UTC\", \"local\" or an offset from UTC such as \"+02:00\""),
+            .help("write \"UTC\" or an offset from UTC such as \"+02:00\""),
     )
 }
 
@@ -206,13 +203,14 @@ mod tests {
             "+2:00",
             "+15:00",
             "02:00",
+            "local",
             "Europe/Berlin",
             "+02:60",
             "+0a:00",
         ] {
             assert!(text.parse::<TimeZone>().is_err(), "{text}");
         }
-        assert_eq!("-03:30".parse::<TimeZone>().unwrap().offset(), Some(-210));
-        assert_eq!("local".parse::<TimeZone>().unwrap().offset(), None);
+        assert_eq!("-03:30".parse::<TimeZone>().unwrap().minutes_east(), -210);
+        assert_eq!("UTC".parse::<TimeZone>().unwrap().minutes_east(), 0);
     }
 }

@@ -100,7 +100,7 @@ fn a_conflict_between_files_is_shown_where_it_arose() {
 #[test]
 fn every_key_has_an_origin() {
     let more = "group = \"gpu\"\nca = \"/etc/ca.pem\"\nfailed = \"hold\"\n\n[reboot.gates]\ngpu = \"ignore\"\n\
-        windows = [\"Sat 10:00-12:00\"]\ntime_zone = \"local\"\nstop_file = \"/run/stop\"\n\
+        windows = [\"Sat 10:00-12:00\"]\ntime_zone = \"+02:00\"\nstop_file = \"/run/stop\"\n\
         stop_url = \"https://ops.example/stop\"\nhook_limit = \"90s\"\n";
     let sample = SAMPLE.replace("group = \"gpu\"\n", more);
     let loaded = crate::load(&sample).unwrap();
