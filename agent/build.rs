@@ -10,6 +10,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 fn main() {
+    without_unwind_tables();
     let dir = Path::new("schemas");
     println!("cargo::rerun-if-changed={}", dir.display());
     let mut files: Vec<_> = std::fs::read_dir(dir)
@@ -32,4 +33,15 @@ fn main() {
     let packed = packed.finish().expect("memory");
     let out = std::env::var_os("OUT_DIR").expect("cargo sets it");
     std::fs::write(Path::new(&out).join("schemas.deflate"), packed).expect("writable");
+}
+
+/// Only where panics abort, and for GNU's linkers, whose script this is.
+fn without_unwind_tables() {
+    let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|v| v == value);
+    println!("cargo::rerun-if-changed=link/no-unwind.ld");
+    if is("PROFILE", "release") && is("CARGO_CFG_TARGET_ENV", "gnu") {
+        let dir = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
+        println!("cargo::rustc-link-arg-bins=-Wl,-T,{dir}/link/no-unwind.ld");
+        println!("cargo::rustc-link-arg-bins=-Wl,--no-eh-frame-hdr");
+    }
 }
