@@ -97,7 +97,7 @@ echo " $size    230000           0.00               $rate              0.046277"
 fn with_stand_in(fault: &str, gpu: &str, help: &str, late: u32) -> Node {
     // the shell, and the libraries that it needs, come with the tools
     let node = Node::new(&NodeSpec {
-        tools: Some(binary().with_file_name("sample-node")),
+        tools: Some(env!("CARGO_BIN_EXE_sample-node").into()),
         ..NodeSpec::default()
     });
     std::fs::create_dir_all(node.path().join("run/perftest")).unwrap();
