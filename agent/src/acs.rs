@@ -3,7 +3,7 @@
 
 pub mod repairs;
 
-use gdr_policy::{AcsMethod, AcsScope, Devices, Policy, Selector};
+use gdr_policy::{AcsMethod, AcsScope, Devices, Policy};
 
 use crate::facts::pci::{Depth, conditions, functions};
 use crate::pci::by_kernel;
@@ -163,11 +163,8 @@ pub fn decide<T>(
 
 /// Lends a policy's selectors to `use_them`.
 pub fn with_selectors<T>(devices: &Devices, use_them: impl FnOnce(Selectors<'_>) -> T) -> T {
-    let any = |list: &[Selector], vendor, device, class| {
-        list.iter().any(|s| s.matches(vendor, device, class))
-    };
-    let gpu = |vendor, device, class| any(&devices.gpu, vendor, device, class);
-    let nic = |vendor, device, class| any(&devices.nic, vendor, device, class);
+    let gpu = |vendor, device, class| devices.is_gpu(vendor, device, class);
+    let nic = |vendor, device, class| devices.is_nic(vendor, device, class);
     use_them(Selectors {
         gpu: &gpu,
         nic: &nic,

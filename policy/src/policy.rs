@@ -59,6 +59,18 @@ pub struct Devices {
     pub nic: Vec<Selector>,
 }
 
+impl Devices {
+    /// Whether a function with these ids and this class (base class and subclass) counts as a GPU.
+    pub fn is_gpu(&self, vendor: u16, device: u16, class: u16) -> bool {
+        self.gpu.iter().any(|s| s.matches(vendor, device, class))
+    }
+
+    /// Whether it counts as a NIC.
+    pub fn is_nic(&self, vendor: u16, device: u16, class: u16) -> bool {
+        self.nic.iter().any(|s| s.matches(vendor, device, class))
+    }
+}
+
 /// How NIC drivers reach GPU memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

@@ -14,14 +14,13 @@
 
 mod support;
 
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use gdr_tests::node::NodeSpec;
 use serde_json::Value;
-use support::{Node, binary};
+use support::{Node, binary, fed};
 
 /// What a build with CUDA prints in its help (perftest 24.10), shortened.
 const HELP: &str = "  -a, --all  Run sizes from 2 till 2^23
@@ -229,21 +228,7 @@ fn builds_without_cuda_and_no_build_at_all() {
 }
 
 fn read(args: &[&str], input: &str) -> Output {
-    let mut child = Command::new(binary())
-        .args(["--format", "json", "bandwidth"])
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(input.as_bytes())
-        .unwrap();
-    child.wait_with_output().unwrap()
+    fed(&[&["--format", "json", "bandwidth"], args].concat(), input)
 }
 
 fn json(output: &Output) -> Value {

@@ -104,10 +104,8 @@ fn make_way(input: &Input, plan: &mut Plan) -> bool {
 fn load_now(input: &Input, plan: &mut Plan) {
     let facts = input.facts;
     // Without GPU, driver and RDMA core there is nothing that it could register with.
-    let gpu = |vendor, device, class| {
-        let all = &input.policy.devices.gpu;
-        all.iter().any(|s| s.matches(vendor, device, class))
-    };
+    let devices = &input.policy.devices;
+    let gpu = |vendor, device, class| devices.is_gpu(vendor, device, class);
     let gpu = input.functions.iter().any(|f| selects(&gpu, f));
     let ready = gpu && loaded(input, "nvidia") && loaded(input, "ib_core");
     if !here(input) || loaded(input, PEERMEM) || !ready {

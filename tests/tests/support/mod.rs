@@ -10,8 +10,9 @@
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use gdr_tests::node::config_space::ACS_CONTROL;
 use gdr_tests::node::{self, NodeSpec, Reboot};
@@ -30,6 +31,21 @@ pub fn binary() -> PathBuf {
         path.display()
     );
     path
+}
+
+/// Runs the agent with this on its standard input.
+pub fn fed(args: &[&str], input: &str) -> Output {
+    let mut child = Command::new(binary())
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    drop(stdin);
+    child.wait_with_output().unwrap()
 }
 
 /// Where the configuration space of a function is.

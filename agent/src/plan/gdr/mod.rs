@@ -100,9 +100,8 @@ pub struct Input<'a> {
 impl<'a> Input<'a> {
     /// The functions that the policy counts as GPUs and that NVIDIA made.
     fn gpus(&self) -> impl Iterator<Item = &'a RawFunction> {
-        let patterns = &self.policy.devices.gpu;
-        let gpu =
-            move |vendor, device, class| patterns.iter().any(|p| p.matches(vendor, device, class));
+        let devices = &self.policy.devices;
+        let gpu = move |vendor, device, class| devices.is_gpu(vendor, device, class);
         self.functions
             .iter()
             .filter(move |f| f.vendor == Some(NVIDIA) && selects(&gpu, f))
