@@ -10,7 +10,7 @@ use super::status::{self, Status};
 use super::{CliError, Context, Exit, load, plan};
 use crate::apply::{Engine, can_ask};
 use crate::journal::Record;
-use crate::machine::{Event, FailureKind, State};
+use crate::machine::{Boot, Event, FailureKind, GrubView, Marker, State};
 use crate::plan::{Plan, Refusal, Step};
 use crate::reboot::{self, Request};
 use crate::state;
@@ -108,15 +108,16 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     }
     let out = context.out;
     let progress = move |text: &str| out.progress(text);
-    let mut engine = Engine::open(&context.root, "apply")?.telling(&progress);
+    let mut engine = context.engine("apply")?.telling(&progress);
     if args.bake {
         engine.baking();
     }
     if let Some(record) = engine.last().filter(|r| !r.txn.state.is_final()).cloned() {
-        if record.txn.digest == digest {
+        if record.txn.digest != digest {
+            make_way(&mut engine, &record)?;
+        } else if !resume(&mut engine, &record)? {
             return go_on(context, &mut engine, digest, args, wants_reboot);
         }
-        make_way(&mut engine, &record)?;
         world = World::read(&context.root, &policy)?;
         world.facts.bake = args.bake;
         world.survey(&context.root, &policy);
@@ -241,6 +242,24 @@ fn ask(context: &Context, engine: &mut Engine, bake: bool, wants: bool) -> Resul
         engine.send(Event::RebootWanted)?;
     }
     Ok(())
+}
+
+/// The same policy is under way. An agent that was stopped in the middle has left the rest undone, and in an image
+/// nothing else would go on with it. Returns whether that ended the transaction.
+fn resume(engine: &mut Engine, record: &Record) -> Result<bool, CliError> {
+    // Not a word about the boot: whether there was one is for the units to find out.
+    engine.send(Event::Booted(Boot {
+        boot_id: record.txn.boot_id.clone(),
+        marker: Marker::None,
+        grub: GrubView::Neither,
+    }))?;
+    let Some(record) = engine.last().cloned() else {
+        return Ok(true);
+    };
+    if record.txn.state == State::Committed && record.work.commits_in_image() {
+        engine.allow_reboots()?;
+    }
+    Ok(record.txn.state.is_final())
 }
 
 /// The same policy is under way already.

@@ -8,7 +8,7 @@ use super::status;
 use super::{CliError, Context, Exit, apply as apply_verb};
 use crate::apply::{self, Asks, Engine, EngineError, boot_id};
 use crate::facts::gdr::PEERMEM;
-use crate::journal::{DIR, Record};
+use crate::journal::{DIR, Record, leftovers};
 use crate::machine::{Boot, Event, GrubView, Marker, State};
 use crate::plan::{self, GdrPath, MARKER};
 use crate::reboot::{Bus, ShutdownKind, asked_apart, pending_shutdown};
@@ -98,7 +98,11 @@ fn acs(context: &Context) -> Result<Exit, CliError> {
 }
 
 fn settle(context: &Context) -> Result<Exit, CliError> {
-    if status::last(&context.root)?.is_none() {
+    let left = leftovers::any(&context.root).unwrap_or_else(|e| {
+        tracing::warn!("{e}");
+        false
+    });
+    if status::last(&context.root)?.is_none() && !left {
         return Ok(Exit::Done);
     }
     let mut engine = open(context, "boot settle")?;
@@ -106,6 +110,10 @@ fn settle(context: &Context) -> Result<Exit, CliError> {
         let event = Event::Booted(look(context, &record));
         engine.send(event)?;
         say(&engine);
+    }
+    // Here, since nothing of the agent runs yet that writes without the lock.
+    if left && let Err(e) = leftovers::clear(&context.root) {
+        tracing::warn!("what was left by interrupted work stays: {e}");
     }
     Ok(Exit::Done)
 }
@@ -211,7 +219,7 @@ fn deadline(context: &Context) -> Result<Exit, CliError> {
     }
     tracing::error!("the trial was not verified before its deadline: the machine is reset");
     // The record is a courtesy: whoever holds the lock may hang, and the reset must come.
-    if let Ok(mut engine) = Engine::open(&context.root, "boot deadline") {
+    if let Ok(mut engine) = context.engine("boot deadline") {
         engine.send(Event::DeadlineOver)?;
     }
     process::reboot_now(&context.root)?;
@@ -310,7 +318,7 @@ fn uninstall(context: &Context, purge: bool) -> Result<Exit, CliError> {
 
 /// Opens the engine unless somebody is at work; the next run comes soon.
 fn open_if_free<'r>(context: &'r Context, who: &str) -> Result<Option<Engine<'r>>, CliError> {
-    match Engine::open(&context.root, who) {
+    match context.engine(who) {
         Ok(engine) => Ok(Some(engine)),
         Err(EngineError::Sys(SysError::Locked { .. })) => Ok(None),
         Err(e) => Err(e.into()),
@@ -321,7 +329,7 @@ fn open_if_free<'r>(context: &'r Context, who: &str) -> Result<Option<Engine<'r>
 fn open<'r>(context: &'r Context, who: &str) -> Result<Engine<'r>, CliError> {
     let until = clock::now() + LOCK_WAIT;
     loop {
-        match Engine::open(&context.root, who) {
+        match context.engine(who) {
             Err(EngineError::Sys(SysError::Locked { .. })) if clock::now() < until => {
                 clock::sleep(Duration::from_millis(200));
             }

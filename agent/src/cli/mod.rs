@@ -24,9 +24,12 @@ mod topology;
 mod verify;
 
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use clap::{CommandFactory, Parser};
 
+use crate::apply::{Engine, EngineError};
+use crate::reboot::Coordinator;
 use crate::sys::Root;
 
 pub use error::CliError;
@@ -44,6 +47,22 @@ pub struct Context {
     pub policy: Option<std::path::PathBuf>,
     /// Where results go.
     pub out: Out,
+    /// Who is asked for reboots in the place of the policy's coordinator; nobody in the binary.
+    pub coordinator: Option<Rc<dyn Coordinator>>,
+}
+
+impl Context {
+    /// Takes the lock and opens the journal.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    fn engine<'r>(&'r self, who: &str) -> Result<Engine<'r>, EngineError> {
+        let mut engine = Engine::open(&self.root, who)?;
+        if let Some(coordinator) = &self.coordinator {
+            engine.coordinate(coordinator.clone());
+        }
+        Ok(engine)
+    }
 }
 
 /// The command line as data: manual pages and completions are made from it.
@@ -83,6 +102,35 @@ pub fn main() -> ExitCode {
 }
 
 fn run(args: Args, out: Out) -> Result<Exit, CliError> {
+    let root = Root::open(&args.root)?;
+    verb(args, out, root, None)
+}
+
+/// Does what a command line says, as the binary does, on a root that is open already, whatever `--root` says.
+/// `coordinator` is asked for reboots instead of the policy's.
+///
+/// # Errors
+/// As the binary's: the command line cannot be understood, or the command failed.
+pub fn run_on(
+    root: Root,
+    coordinator: Option<Rc<dyn Coordinator>>,
+    words: &[&str],
+) -> Result<Exit, CliError> {
+    let args = Args::try_parse_from([&["gdr-agent"], words].concat())
+        .map_err(|e| CliError::new(Exit::Usage, "usage", e.to_string()))?;
+    let out = Out {
+        format: args.format,
+        quiet: args.quiet,
+    };
+    verb(args, out, root, coordinator)
+}
+
+fn verb(
+    args: Args,
+    out: Out,
+    root: Root,
+    coordinator: Option<Rc<dyn Coordinator>>,
+) -> Result<Exit, CliError> {
     let has_it = match &args.verb {
         Verb::Topology => true,
         Verb::Doctor(args) => out.format == Format::Html && !args.list,
@@ -98,11 +146,11 @@ fn run(args: Args, out: Out) -> Result<Exit, CliError> {
         return Err(CliError::new(Exit::Usage, "usage", message)
             .help("this command prints text, or JSON with `--format json`"));
     }
-    let root = Root::open(&args.root)?;
     let context = Context {
         root,
         policy: args.policy,
         out,
+        coordinator,
     };
     match args.verb {
         Verb::Policy(verb) => policy::run(&context, verb),

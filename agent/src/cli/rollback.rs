@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use super::status::{self, Status};
 use super::{CliError, Context, Exit, apply};
-use crate::apply::Engine;
 use crate::machine::{Event, State};
 
 /// The JSON of `rollback`.
@@ -35,13 +34,13 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
     let over = matches!(before.txn.state, State::RolledBack | State::Quarantined);
     let mut record = before.clone();
     if !over {
-        let mut engine = Engine::open(&context.root, "rollback")?;
+        let mut engine = context.engine("rollback")?;
         engine.send(Event::RollbackAsked)?;
         record = engine.last().cloned().ok_or_else(nothing)?;
     }
     // A slot that a failed trial holds is a person's to let go.
     if over && record.work.lock.is_some() {
-        let mut engine = Engine::open(&context.root, "rollback")?;
+        let mut engine = context.engine("rollback")?;
         engine.free()?;
         record = engine.last().cloned().ok_or_else(nothing)?;
     }

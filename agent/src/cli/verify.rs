@@ -6,7 +6,6 @@ use serde::Serialize;
 use super::output::{paint, style};
 use super::status::{self, Status};
 use super::{CliError, Context, Exit, apply, load};
-use crate::apply::Engine;
 use crate::checks::{self, Check, Outcome, Severity};
 use crate::machine::State;
 use crate::world::World;
@@ -48,7 +47,7 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
     };
     if on_trial.is_some() {
         apply::needs_root(context, "verify")?;
-        let mut engine = Engine::open(&context.root, "verify")?;
+        let mut engine = context.engine("verify")?;
         engine.verify_trial()?;
         if let Some(record) = engine.last() {
             output.status = Some(Status::of(&context.root, record));

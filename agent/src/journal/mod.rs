@@ -4,6 +4,7 @@
 //! the last one is read.
 
 mod image;
+pub mod leftovers;
 mod record;
 mod store;
 

@@ -7,10 +7,10 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{AtFlags, OFlags};
+use rustix::fs::OFlags;
 
 use super::trust::place;
-use super::{Root, SysError, freeze, write};
+use super::{Root, SysError, disk, freeze, write};
 
 /// The second name that keeps the old blocks; a leftover of a crash is replaced by the next write.
 pub(super) const HOLD_SUFFIX: &str = ".gdr-agent-old";
@@ -27,18 +27,12 @@ pub fn replace(
 ) -> Result<(), SysError> {
     let place = place(root, path, true)?;
     let hold = format!("{}{HOLD_SUFFIX}", place.name);
-    let unhold = || match rustix::fs::unlinkat(&place.dir, hold.as_str(), AtFlags::empty()) {
+    let unhold = || match disk::unlink(root, &place.dir, &hold) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
         Err(e) => Err(root.error("remove the old name of", path, e)),
     };
     unhold()?;
-    match rustix::fs::linkat(
-        &place.dir,
-        place.name.as_str(),
-        &place.dir,
-        hold.as_str(),
-        AtFlags::empty(),
-    ) {
+    match disk::link(root, &place.dir, &place.name, &hold) {
         // No hard links on FAT: there is no journal either.
         Ok(())
         | Err(rustix::io::Errno::NOENT | rustix::io::Errno::PERM | rustix::io::Errno::OPNOTSUPP) => {
@@ -105,8 +99,9 @@ pub fn overwrite(root: &Root, path: &str, expected: &[u8], bytes: &[u8]) -> Resu
             "somebody else changed it meanwhile; run the command again",
         ));
     }
-    file.write_all_at(bytes, 0).map_err(io)?;
-    file.sync_all().map_err(io)?;
+    disk::write(root, &file, 0, bytes)
+        .and_then(|()| disk::sync_file(root, &file))
+        .map_err(|e| root.error("write", path, e))?;
     file.read_exact_at(&mut now, 0).map_err(io)?;
     if now == bytes {
         Ok(())

@@ -32,6 +32,7 @@ impl Root {
             live: false,
             shown: Path::new("/").into(),
             source: Source::Captured { tree, live },
+            watch: None,
         })
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 use rustix::ioctl::{IntegerSetter, Opcode, opcode};
 
-use super::{Root, SysError, clock};
+use super::{Root, SysError, clock, disk};
 
 /// `FIFREEZE` and `FITHAW` (include/uapi/linux/fs.h).
 const FIFREEZE: Opcode = opcode::read_write::<std::ffi::c_int>(b'X', 119);
@@ -43,7 +43,7 @@ fn thaw(fd: &impl AsFd) -> rustix::io::Result<()> {
 /// The directory cannot be opened, or the sync failed.
 pub fn settle(root: &Root, dir: &str) -> Result<bool, SysError> {
     let fd = root.open_file(dir, OFlags::RDONLY | OFlags::DIRECTORY, "open")?;
-    rustix::fs::syncfs(&fd).map_err(|e| root.error("sync the file system of", dir, e))?;
+    disk::sync_all(root, &fd).map_err(|e| root.error("sync the file system of", dir, e))?;
     if !root.is_live() {
         return Ok(false);
     }

@@ -1,13 +1,12 @@
 //! One agent at a time: an advisory lock that says who holds it.
 
 use std::fs::File;
-use std::io::{Read, Seek, Write};
-use std::os::fd::OwnedFd;
+use std::io::Read;
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{FlockOperation, OFlags};
 
 use super::trust::place;
-use super::{Root, SysError};
+use super::{Root, SysError, disk};
 
 /// The lock, held until it is dropped or the process ends.
 #[derive(Debug)]
@@ -21,14 +20,8 @@ pub struct Lock {
 /// [`SysError::Locked`] names the holder; other errors say why the lock file cannot be used.
 pub fn acquire(root: &Root, path: &str, who: &str) -> Result<Lock, SysError> {
     let place = place(root, path, true)?;
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd: OwnedFd = rustix::fs::openat(
-        &place.dir,
-        place.name.as_str(),
-        flags,
-        Mode::from_raw_mode(0o600),
-    )
-    .map_err(|e| root.error("open the lock", path, e))?;
+    let fd = disk::create(root, &place.dir, &place.name, OFlags::RDWR, 0o600)
+        .map_err(|e| root.error("open the lock", path, e))?;
     let locked = rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
     let mut file = File::from(fd);
     match locked {
@@ -47,9 +40,6 @@ pub fn acquire(root: &Root, path: &str, who: &str) -> Result<Lock, SysError> {
     }
     let text = format!("pid {}: {who}\n", std::process::id());
     // The text is a courtesy to the next one who comes; a full disk must not stop the work here.
-    let _ = file
-        .set_len(0)
-        .and_then(|()| file.rewind())
-        .and_then(|()| file.write_all(text.as_bytes()));
+    let _ = disk::truncate(root, &file).and_then(|()| disk::write(root, &file, 0, text.as_bytes()));
     Ok(Lock { _file: file })
 }

@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod captured;
+mod disk;
 mod error;
 mod noted;
 mod reader;
@@ -26,6 +27,7 @@ pub mod pci_dir;
 pub mod process;
 pub mod write;
 
+pub use disk::{Change, Watch};
 pub use error::SysError;
 pub use reader::Reader;
 pub use root::{Entry, EntryKind, Root, Stat};

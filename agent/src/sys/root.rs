@@ -7,10 +7,12 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 
 use super::SysError;
+use super::disk::Watch;
 use super::noted::Source;
 use super::reader::Reader;
 
@@ -27,6 +29,8 @@ pub struct Root {
     pub(super) shown: PathBuf,
     /// Whether what is read comes from the directory, is noted as well, or comes from a capture.
     pub(super) source: Source,
+    /// Who looks on when something is changed; nobody in the binary.
+    pub(super) watch: Option<Arc<dyn Watch>>,
 }
 
 /// What a directory entry is.
@@ -87,6 +91,7 @@ impl Root {
             dir,
             live,
             source: Source::Plain,
+            watch: None,
         })
     }
 

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use super::{Root, SysError};
+use super::{Root, SysError, disk};
 
 /// As many links as the kernel follows in one path (`MAXSYMLINKS`).
 const MAX_LINKS: usize = 40;
@@ -81,9 +81,9 @@ pub(super) fn place(root: &Root, path: &str, make_dirs: bool) -> Result<Place, S
                 stack.push(next);
             }
             None if make_dirs => {
-                rustix::fs::mkdirat(here, name.as_str(), Mode::from_raw_mode(0o755))
+                disk::make_dir(root, here, &name, 0o755)
                     .map_err(|e| root.error("make a directory for", path, e))?;
-                rustix::fs::fsync(here)
+                disk::sync_dir(root, here)
                     .map_err(|e| root.error("make durable the directory of", path, e))?;
                 let next = open_dir(root, path, here, &name)?;
                 stack.push(next);

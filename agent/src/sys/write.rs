@@ -1,13 +1,12 @@
 //! Writing files so that a crash at any instant leaves the old file or the new one, never a mixture.
 
 use std::fs::File;
-use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use super::trust::{Place, place};
-use super::{EntryKind, Root, SysError};
+use super::{Entry, EntryKind, Root, SysError, disk};
 
 /// Owner and permission bits of a file that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -47,19 +46,16 @@ pub(super) fn replace_at(
     let error = |e: rustix::io::Errno| root.error("write", path, e);
     let old = open_old(root, path, place)?;
     let temp = temp_name(root, path, &place.name)?;
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(&place.dir, temp.as_str(), flags, Mode::from_raw_mode(0o600))
-        .map_err(error)?;
-    let result = fill(root, path, fd, old.as_ref(), bytes, attributes).and_then(|()| {
-        rustix::fs::renameat(&place.dir, temp.as_str(), &place.dir, place.name.as_str())
-            .map_err(error)
-    });
+    let flags = OFlags::WRONLY | OFlags::EXCL;
+    let fd = disk::create(root, &place.dir, &temp, flags, 0o600).map_err(error)?;
+    let result = fill(root, path, fd, old.as_ref(), bytes, attributes)
+        .and_then(|()| disk::rename(root, &place.dir, &temp, &place.name).map_err(error));
     if let Err(e) = result {
         // The first error is the one to tell; a leftover is swept at the end of the transaction.
-        let _ = rustix::fs::unlinkat(&place.dir, temp.as_str(), AtFlags::empty());
+        let _ = disk::unlink(root, &place.dir, &temp);
         return Err(e);
     }
-    rustix::fs::fsync(&place.dir).map_err(error)
+    disk::sync_dir(root, &place.dir).map_err(error)
 }
 
 fn fill(
@@ -72,7 +68,7 @@ fn fill(
 ) -> Result<(), SysError> {
     let error = |e: rustix::io::Errno| root.error("write", path, e);
     if let Some(old) = old {
-        copy_xattrs(old, &fd).map_err(error)?;
+        copy_xattrs(root, old, &fd).map_err(error)?;
     }
     let wanted = match (attributes, old) {
         (Some(attributes), _) => Some(attributes),
@@ -82,19 +78,15 @@ fn fill(
     if let Some(Attributes { uid, gid, .. }) = wanted {
         let now = attributes_of(&fd).map_err(error)?;
         if (now.uid, now.gid) != (uid, gid) {
-            let (uid, gid) = (
-                rustix::fs::Uid::from_raw(uid),
-                rustix::fs::Gid::from_raw(gid),
-            );
-            rustix::fs::fchown(&fd, Some(uid), Some(gid)).map_err(error)?;
+            disk::set_owner(root, &fd, uid, gid).map_err(error)?;
         }
     }
     let mode = wanted.map_or(0o644, |a| a.mode);
-    rustix::fs::fchmod(&fd, Mode::from_raw_mode(mode)).map_err(error)?;
-    let mut file = File::from(fd);
-    file.write_all(bytes)
-        .and_then(|()| file.sync_all())
-        .map_err(|e| root.error("write", path, e))
+    disk::set_mode(root, &fd, mode).map_err(error)?;
+    let file = File::from(fd);
+    disk::write(root, &file, 0, bytes)
+        .and_then(|()| disk::sync_file(root, &file))
+        .map_err(error)
 }
 
 fn open_old(root: &Root, path: &str, place: &Place) -> Result<Option<OwnedFd>, SysError> {
@@ -127,7 +119,7 @@ fn attributes_of(fd: &impl AsFd) -> rustix::io::Result<Attributes> {
 
 /// SELinux keeps a file's label in an extended attribute: a file that lost it is unreadable to
 /// the daemons that need it at the next boot.
-fn copy_xattrs(from: &OwnedFd, to: &OwnedFd) -> rustix::io::Result<()> {
+fn copy_xattrs(root: &Root, from: &OwnedFd, to: &OwnedFd) -> rustix::io::Result<()> {
     let mut names = vec![0_u8; 64 << 10];
     let length = match rustix::fs::flistxattr(from, &mut names[..]) {
         Ok(length) => length,
@@ -139,7 +131,7 @@ fn copy_xattrs(from: &OwnedFd, to: &OwnedFd) -> rustix::io::Result<()> {
         let mut value = vec![0_u8; 64 << 10];
         let length = rustix::fs::fgetxattr(from, name, &mut value[..])?;
         value.truncate(length);
-        match rustix::fs::fsetxattr(to, name, &value, rustix::fs::XattrFlags::empty()) {
+        match disk::set_xattr(root, to, name, &value) {
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::PERM) => {}
             Err(e) => return Err(e),
         }
@@ -172,11 +164,11 @@ pub fn remove(root: &Root, path: &str) -> Result<(), SysError> {
         Err(e) if e.is_not_found() => return Ok(()),
         Err(e) => return Err(e),
     };
-    match rustix::fs::unlinkat(&place.dir, place.name.as_str(), AtFlags::empty()) {
+    match disk::unlink(root, &place.dir, &place.name) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => {}
         Err(e) => return Err(root.error("remove", path, e)),
     }
-    rustix::fs::fsync(&place.dir).map_err(|e| root.error("remove", path, e))
+    disk::sync_dir(root, &place.dir).map_err(|e| root.error("remove", path, e))
 }
 
 /// Removes what writes that were interrupted have left in a directory; a missing one has nothing.
@@ -185,13 +177,17 @@ pub fn remove(root: &Root, path: &str) -> Result<(), SysError> {
 /// The directory cannot be read, or is not to be trusted.
 pub fn sweep(root: &Root, dir: &str) -> Result<(), SysError> {
     for entry in root.list(dir)? {
-        if entry.name.starts_with(TEMP_PREFIX)
-            || entry.name.ends_with(super::boot_write::HOLD_SUFFIX)
-        {
+        if is_leftover(&entry) {
             remove(root, &format!("{dir}/{}", entry.name))?;
         }
     }
     Ok(())
+}
+
+/// Whether a write that was interrupted has left this.
+#[must_use]
+pub fn is_leftover(entry: &Entry) -> bool {
+    entry.name.starts_with(TEMP_PREFIX) || entry.name.ends_with(super::boot_write::HOLD_SUFFIX)
 }
 
 /// Makes a file as new as the present moment; a missing one stays missing.
@@ -203,23 +199,7 @@ pub fn touch(root: &Root, path: &str) -> Result<(), SysError> {
         return Ok(());
     }
     let place = place(root, path, false)?;
-    let now = rustix::fs::Timestamps {
-        last_access: rustix::fs::Timespec {
-            tv_sec: 0,
-            tv_nsec: rustix::fs::UTIME_OMIT,
-        },
-        last_modification: rustix::fs::Timespec {
-            tv_sec: 0,
-            tv_nsec: rustix::fs::UTIME_NOW,
-        },
-    };
-    rustix::fs::utimensat(
-        &place.dir,
-        place.name.as_str(),
-        &now,
-        AtFlags::SYMLINK_NOFOLLOW,
-    )
-    .map_err(|e| root.error("set the time of", path, e))
+    disk::touch(root, &place.dir, &place.name).map_err(|e| root.error("set the time of", path, e))
 }
 
 /// Adds bytes to the end of a file (mode 0644 unless it is there) in one write, so that nobody else's are lost.
@@ -228,22 +208,10 @@ pub fn touch(root: &Root, path: &str) -> Result<(), SysError> {
 /// It cannot be opened or written, is a link, or something on the way is not to be trusted.
 pub fn append(root: &Root, path: &str, bytes: &[u8]) -> Result<(), SysError> {
     let place = place(root, path, false)?;
-    let flags =
-        OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(
-        &place.dir,
-        place.name.as_str(),
-        flags,
-        Mode::from_raw_mode(0o644),
-    )
-    .map_err(|e| root.error("open", path, e))?;
-    File::from(fd)
-        .write_all(bytes)
-        .map_err(|source| SysError::File {
-            action: "add to",
-            path: root.outside(path),
-            source,
-        })
+    let flags = OFlags::WRONLY | OFlags::APPEND;
+    let fd = disk::create(root, &place.dir, &place.name, flags, 0o644)
+        .map_err(|e| root.error("open", path, e))?;
+    disk::append(root, &File::from(fd), bytes).map_err(|e| root.error("add to", path, e))
 }
 
 /// Makes a directory (mode 0700 unless it is there) and its missing parents.
@@ -252,9 +220,9 @@ pub fn append(root: &Root, path: &str, bytes: &[u8]) -> Result<(), SysError> {
 /// It cannot be made, or something on the way is not to be trusted.
 pub fn make_private_dir(root: &Root, path: &str) -> Result<(), SysError> {
     let place = place(root, path, true)?;
-    match rustix::fs::mkdirat(&place.dir, place.name.as_str(), Mode::from_raw_mode(0o700)) {
+    match disk::make_dir(root, &place.dir, &place.name, 0o700) {
         Ok(()) => {
-            rustix::fs::fsync(&place.dir).map_err(|e| root.error("make the directory", path, e))
+            disk::sync_dir(root, &place.dir).map_err(|e| root.error("make the directory", path, e))
         }
         Err(rustix::io::Errno::EXIST) => Ok(()),
         Err(e) => Err(root.error("make the directory", path, e)),
@@ -271,7 +239,7 @@ pub fn remove_dir(root: &Root, path: &str) -> Result<(), SysError> {
         Err(e) if e.is_not_found() => return Ok(()),
         Err(e) => return Err(e),
     };
-    match rustix::fs::unlinkat(&place.dir, place.name.as_str(), AtFlags::REMOVEDIR) {
+    match disk::remove_dir(root, &place.dir, &place.name) {
         Ok(()) | Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTEMPTY) => Ok(()),
         Err(e) => Err(root.error("remove the directory", path, e)),
     }
