@@ -364,9 +364,9 @@ impl Foreign {
                 RebootRequested | Granted,
                 Self::Known | Self::StillArmed | Self::TakenAndDied | Self::Stranger,
             ) => RebootRequested,
-            // GRUB did not look: once more. It refused, or the trial died: back.
-            (Armed, Self::StillArmed) => RebootRequested,
-            (Armed, Self::Known | Self::TakenAndDied | Self::Stranger) => RollingBack,
+            // GRUB did not look, or was never told: once more. The trial died: back.
+            (Armed, Self::StillArmed | Self::Known | Self::Stranger) => RebootRequested,
+            (Armed, Self::TakenAndDied) => RollingBack,
             // Gone down before it was verified: not proven.
             (TrialBooted, Self::Known | Self::StillArmed | Self::TakenAndDied | Self::Stranger) => {
                 RollingBack

@@ -8,7 +8,7 @@ use gdr_policy::{Bake, Policy};
 use super::output::{paint, style};
 use super::status::{self, Status};
 use super::{CliError, Context, Exit, load, plan};
-use crate::apply::{Engine, can_ask};
+use crate::apply::{Engine, can_ask, read_env};
 use crate::journal::Record;
 use crate::machine::{Boot, Event, FailureKind, GrubView, Marker, State};
 use crate::plan::{Plan, Refusal, Step};
@@ -262,6 +262,19 @@ fn resume(engine: &mut Engine, record: &Record) -> Result<bool, CliError> {
     Ok(record.txn.state.is_final())
 }
 
+/// That it is armed is recorded before GRUB is told, and an agent may have been stopped in between. Elsewhere the
+/// next boot finds out; in an image that would be the boot of every node made of it.
+fn arm_again(context: &Context, engine: &mut Engine) -> Result<(), CliError> {
+    let Some(record) = engine.last() else {
+        return Ok(());
+    };
+    let told = read_env(&context.root, record.txn.id.as_str()) == GrubView::Armed;
+    if matches!(record.txn.state, State::Granted | State::Armed) && !told {
+        engine.send(Event::StillUp)?;
+    }
+    Ok(())
+}
+
 /// The same policy is under way already.
 fn go_on(
     context: &Context,
@@ -272,6 +285,9 @@ fn go_on(
 ) -> Result<Exit, CliError> {
     if args.reboot {
         engine.allow_reboots()?;
+    }
+    if args.bake {
+        arm_again(context, engine)?;
     }
     ask(context, engine, args.bake, wants)?;
     let record = engine.last().cloned();

@@ -292,17 +292,23 @@ fn trial_missed(txn: &mut Txn, grub: GrubView) -> Vec<Effect> {
             FailureKind::Died,
             "GRUB booted the trial, which ended in a panic, a hang or a power cut before it could be seen",
         )),
-        GrubView::Armed => {
+        GrubView::Armed | GrubView::Neither => {
+            let text = if grub == GrubView::Armed {
+                "GRUB did not take the trial: it did not run the hook, or could not write grubenv"
+            } else {
+                // `ARMED` is recorded first: a power cut in between says nothing about the policy.
+                "the machine went down before GRUB was told of the trial"
+            };
             txn.not_taken += 1;
             if txn.not_taken < MAX_NOT_TAKEN {
                 txn.state = State::RebootRequested;
-                txn.denial = Some("GRUB did not run the hook; the trial is asked for once more".to_owned());
+                txn.denial = Some(format!("{text}; it is asked for once more"));
             } else {
-                let text = "GRUB did not run the hook that boots the trial, twice";
-                effects.extend(roll_back(txn, FailureKind::NotTaken, text));
+                let text = format!("{text}, twice");
+                effects.extend(roll_back(txn, FailureKind::NotTaken, &text));
             }
         }
-        GrubView::Neither | GrubView::Unreadable => effects.extend(roll_back(
+        GrubView::Unreadable => effects.extend(roll_back(
             txn,
             FailureKind::Refused,
             "GRUB could not record that it takes the trial, so it booted the known-good entry",

@@ -43,7 +43,9 @@ pub fn replace(
     let settled = written.and_then(|()| freeze::settle(root, parent(path)));
     let unheld = unhold();
     settled?;
-    unheld
+    unheld?;
+    // Nobody may come by here again to sweep a name that a power cut brings back.
+    disk::sync_dir(root, &place.dir).map_err(|e| root.error("write", path, e))
 }
 
 /// Removes a file that GRUB reads and settles its file system.

@@ -173,25 +173,27 @@ pub(super) fn write(root: &Root, file: &File, at: u64, bytes: &[u8]) -> Result<(
         at,
         bytes,
     };
-    root.change(change, || file.write_all_at(bytes, at).map_err(errno))
+    root.change(change, || {
+        file.write_all_at(bytes, at).map_err(|e| errno(&e))
+    })
 }
 
 /// Adds bytes to the end of a file that was opened to be added to.
 pub(super) fn append(root: &Root, file: &File, bytes: &[u8]) -> Result<()> {
-    let at = file.metadata().map_err(errno)?.len();
+    let at = file.metadata().map_err(|e| errno(&e))?.len();
     let change = Change::Write {
         file: file.as_fd(),
         at,
         bytes,
     };
     root.change(change, || {
-        std::io::Write::write_all(&mut &*file, bytes).map_err(errno)
+        std::io::Write::write_all(&mut &*file, bytes).map_err(|e| errno(&e))
     })
 }
 
 pub(super) fn truncate(root: &Root, file: &File) -> Result<()> {
     root.change(Change::Truncate { file: file.as_fd() }, || {
-        file.set_len(0).map_err(errno)
+        file.set_len(0).map_err(|e| errno(&e))
     })
 }
 
@@ -274,6 +276,6 @@ pub(super) fn sync_all(root: &Root, dir: &OwnedFd) -> Result<()> {
     })
 }
 
-fn errno(error: std::io::Error) -> Errno {
-    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

@@ -240,7 +240,9 @@ pub fn remove_dir(root: &Root, path: &str) -> Result<(), SysError> {
         Err(e) => return Err(e),
     };
     match disk::remove_dir(root, &place.dir, &place.name) {
-        Ok(()) | Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTEMPTY) => Ok(()),
+        Ok(()) => disk::sync_dir(root, &place.dir)
+            .map_err(|e| root.error("remove the directory", path, e)),
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTEMPTY) => Ok(()),
         Err(e) => Err(root.error("remove the directory", path, e)),
     }
 }

@@ -38,6 +38,15 @@ impl Bug {
         }
     }
 
+    /// The scenario that shows it.
+    pub fn shows_in(self) -> &'static str {
+        match self {
+            // Only where GRUB cannot write does it matter whether it looks.
+            Self::NotReadBack => "trial dies, GRUB cannot write",
+            _ => "commit",
+        }
+    }
+
     /// Is this change left out?
     pub fn forgets(self, change: &Change<'_>) -> bool {
         match change {

@@ -238,7 +238,7 @@ impl Running {
             Event::New(..) => self.safe.apply(event),
             Event::Names(..) => self.names.push(event.clone()),
             Event::Write(..) | Event::Truncate(_) | Event::Mode(..) => {
-                self.data.push(event.clone())
+                self.data.push(event.clone());
             }
             Event::SyncFile(file) => self.settle(|of| of == *file, |_| false),
             Event::SyncDir(dir) => self.settle(|_| false, |of| of == *dir),

@@ -19,7 +19,7 @@ pub enum End {
     Quarantined,
     /// The policy is in force.
     Committed,
-    /// Staged, and nobody has given leave to reboot.
+    /// Staged, and nobody has given leave to reboot, or the reboots are used up.
     Waiting,
 }
 
@@ -87,7 +87,8 @@ impl<'a> Recovery<'a> {
                     self.verb(words)?;
                     let removed = !image && self.of.original != self.rig.print();
                     let committed = self.of.committed == self.rig.print();
-                    if removed && !(committed && !words.contains(&"--purge")) {
+                    let stays = committed && !words.contains(&"--purge");
+                    if removed && !stays {
                         return Err(format!(
                             "after another removal: {}",
                             self.differs(&self.of.original)
@@ -184,6 +185,8 @@ impl<'a> Recovery<'a> {
             let reboots = match txn.state {
                 state if state.is_final() => return Ok(()),
                 State::Staged if txn.ready && !txn.budget.allowed => return Ok(()),
+                // Its reboots are used up: a person has to look.
+                State::RebootRequested if !txn.budget.open() => return Ok(()),
                 State::Granted | State::Armed => true,
                 State::RollingBack => txn.granted,
                 _ => false,
@@ -227,11 +230,14 @@ impl<'a> Recovery<'a> {
                 match txn.state {
                     State::Committed => End::Committed,
                     State::Quarantined => End::Quarantined,
-                    State::Staged => End::Waiting,
+                    State::Staged | State::RebootRequested => End::Waiting,
                     _ => End::RolledBack,
                 }
             }
         };
+        if end == End::Quarantined && self.trials == 0 && self.of.scenario.writable {
+            return Err("a policy is quarantined whose trial was never booted".to_owned());
+        }
         if end == End::Waiting {
             self.verb(&["rollback"])?;
         }

@@ -65,11 +65,6 @@ impl Spy {
         self.0.lock().unwrap().disk.clone()
     }
 
-    /// How many changes were asked for.
-    pub fn count(&self) -> usize {
-        self.0.lock().unwrap().count
-    }
-
     pub fn events(&self) -> Vec<Event> {
         self.0.lock().unwrap().events.clone()
     }

@@ -16,7 +16,7 @@ pub struct Effort {
     pub seeds: u64,
     /// Of those, one in so many is tried.
     pub one_in: u64,
-    /// Of the points, one in so many; the most ordinary scenario is always gone through whole.
+    /// Of the points, one in so many, besides those where a command ended.
     pub points: usize,
     /// Which one of those.
     pub from: usize,
@@ -35,7 +35,7 @@ impl Effort {
             None => Self {
                 seeds: 2,
                 one_in: 4,
-                points: 3,
+                points: 5,
                 from: 0,
             },
         }
@@ -115,10 +115,7 @@ fn points(rig: &Rig, of: &Recording, effort: Effort, most: usize, tally: &mut Ta
                 (Some(_), None) => true,
                 _ => false,
             };
-            let tried = ends_a_step
-                || effort.points == 1
-                || of.scenario.name == "commit"
-                || at % effort.points == effort.from % effort.points;
+            let tried = ends_a_step || at % effort.points == effort.from % effort.points;
             if !tried {
                 if let Some((_, event)) = segment.events.get(at) {
                     disk.apply(event);
