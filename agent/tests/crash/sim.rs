@@ -220,20 +220,21 @@ impl Game<'_> {
             .root
             .join("var/lib/gdr-agent/committed.json")
             .exists();
-        if line
-            != if committed || known {
-                self.of.target.clone()
-            } else {
-                self.of.known_good.clone()
-            }
-        {
+        let wanted = if committed || known {
+            &self.of.target
+        } else {
+            &self.of.known_good
+        };
+        let conflicts = txn.map(|txn| txn.conflicts).unwrap_or_default();
+        // In a directory nobody can make a menu anew that somebody else has made meanwhile: it is named.
+        let named = self.foreign && !conflicts.is_empty() && line == self.of.target;
+        if line != *wanted && !named {
             return Err(format!("{state}, and it boots `{line}`"));
         }
         let left = self.of.rig.leftovers();
         if !left.is_empty() {
             return Err(format!("{state}, and left behind: {left:?}"));
         }
-        let conflicts = txn.map(|txn| txn.conflicts).unwrap_or_default();
         if !self.foreign {
             let wanted = if committed || known {
                 &self.of.committed
