@@ -120,7 +120,7 @@ fn seeds() -> std::ops::Range<u64> {
         let (from, to) = text.split_once("..")?;
         Some(from.parse().ok()?..to.parse().ok()?)
     });
-    parsed.unwrap_or(0..60)
+    parsed.unwrap_or(0..150)
 }
 
 fn cruel(family: Family) {
