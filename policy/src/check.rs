@@ -251,7 +251,7 @@ fn kernel(policy: &Policy, out: &mut Vec<Finding>) {
             ];
             let message = format!("`{}` is both set and removed", remove.name());
             out.push(Finding::error(at, message).help(
-                "setting an argument already replaces its other values; leave it out of remove",
+                "setting an argument already wins over its other values; leave it out of remove",
             ));
         }
     }

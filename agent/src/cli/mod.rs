@@ -20,6 +20,7 @@ mod policy;
 mod rollback;
 mod schema;
 mod status;
+mod tame;
 mod topology;
 mod verify;
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::error::CliError;
 use super::exit::Exit;
+use super::tame::tame;
 
 /// Text for people or JSON for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -97,7 +98,7 @@ impl Out {
                 self.raw(&format!("{json}\n"))
             }
             _ if self.quiet => Ok(()),
-            _ => self.raw(&text()),
+            _ => self.raw(&tame(&text())),
         }
     }
 
@@ -134,8 +135,10 @@ impl Out {
             let _ = self.raw(&format!("{value:#}\n"));
         }
         let mut err = anstream::stderr().lock();
-        let _ = writeln!(err, "{} {}", paint(style::BAD, "error:"), error.message);
+        let message = tame(&error.message);
+        let _ = writeln!(err, "{} {message}", paint(style::BAD, "error:"));
         if let Some(help) = &error.help {
+            let help = tame(help);
             let _ = writeln!(err, "  {} {help}", paint(style::BOLD, "help:"));
         }
     }
