@@ -10,4 +10,4 @@ mod store;
 pub(crate) use image::sha256;
 pub use image::{Image, Intent, image_of};
 pub use record::{EnvIntent, Record, Trial, Work};
-pub use store::{DIR, Journal, JournalError};
+pub use store::{DIR, Journal, JournalError, last_of};
