@@ -8,6 +8,7 @@ pub mod checks;
 pub mod cli;
 pub mod doctor;
 pub mod effective;
+pub mod events;
 pub mod facts;
 pub mod finding;
 pub mod gpu;
