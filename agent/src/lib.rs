@@ -22,6 +22,7 @@ pub mod pci;
 mod plain;
 pub mod plan;
 pub mod reboot;
+pub mod service;
 pub mod state;
 pub mod sys;
 pub mod world;
