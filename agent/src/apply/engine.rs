@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use gdr_policy::Policy;
 
+use crate::events;
 use crate::journal::{Journal, JournalError, Record, Work};
 use crate::machine::{Budget, Effect, Event, State, Txn, step};
 use crate::plan::Plan;
@@ -165,6 +166,7 @@ impl<'r> Engine<'r> {
             lock: self.journal.last().and_then(|r| r.work.lock.clone()),
         };
         self.journal.begin(txn, work)?;
+        self.tell_entered(State::Idle);
         let event = self.carry_out(Effect::Stage)?;
         event.map_or(Ok(()), |event| self.send(event))
     }
@@ -179,17 +181,28 @@ impl<'r> Engine<'r> {
             let Some(record) = self.journal.last() else {
                 return Ok(());
             };
+            let before = record.txn.state;
             let (next, effects) = step(&record.txn, &event);
             if next != record.txn {
-                tracing::info!("{} -> {} ({event:?})", record.txn.state, next.state);
+                tracing::info!("{before} -> {} ({event:?})", next.state);
                 let work = record.work.clone();
                 self.journal.append(next, work, &format!("{event:?}"))?;
+                self.tell_entered(before);
             }
             for effect in effects {
                 events.extend(self.carry_out(effect)?);
             }
         }
         Ok(())
+    }
+
+    /// Tells the system's journal, if the last record is one of another state.
+    fn tell_entered(&self, before: State) {
+        let entered = self.journal.last().filter(|r| r.txn.state != before);
+        events::tell(
+            self.root,
+            entered.and_then(|record| events::entered(record, before)),
+        );
     }
 
     /// Lets a person's `--reboot` count as leave to reboot.
@@ -277,6 +290,7 @@ impl<'r> Engine<'r> {
         if unmet.is_empty() {
             return Ok(Event::VerifyPassed);
         }
+        events::tell(self.root, events::not_met(self.record()?, &checks));
         self.amend("checks that are not met", |_, work| {
             work.unmet.clone_from(&unmet);
         })?;

@@ -12,8 +12,9 @@ use crate::journal::{DIR, Record};
 use crate::machine::{Boot, Event, GrubView, Marker, State};
 use crate::plan::{self, GdrPath, MARKER};
 use crate::reboot::{Bus, ShutdownKind, asked_apart, pending_shutdown};
+use crate::service;
 use crate::state;
-use crate::sys::{SysError, clock, freeze, module, process};
+use crate::sys::{Root, SysError, clock, freeze, module, process};
 use crate::world::World;
 
 /// What a unit wants.
@@ -42,6 +43,12 @@ pub(super) enum Verb {
         /// Take back what is committed too, and remove everything that the agent has left.
         #[arg(long)]
         purge: bool,
+    },
+    /// Started by the bus: answer for `org.gdr_agent.Agent1` until nobody asks any more.
+    Bus {
+        /// End after so many seconds without a call.
+        #[arg(long, default_value_t = 30)]
+        idle: u64,
     },
     /// Thaws a file system when its parent dies.
     ThawGuard {
@@ -77,6 +84,7 @@ pub(super) fn run(context: &Context, verb: Verb) -> Result<Exit, CliError> {
         Verb::PeermemOff => Ok(module::unload(&context.root, PEERMEM).map(|()| Exit::Done)?),
         Verb::Reconcile => reconcile(context),
         Verb::Ask => ask(context),
+        Verb::Bus { idle } => bus(context, Duration::from_secs(idle)),
         Verb::Uninstall { purge } => uninstall(context, purge),
         Verb::Deadline | Verb::ThawGuard { .. } => Ok(Exit::Done),
     }
@@ -272,6 +280,13 @@ fn ask(context: &Context) -> Result<Exit, CliError> {
         _ => {}
     }
     Ok(Exit::Done)
+}
+
+fn bus(context: &Context, idle: Duration) -> Result<Exit, CliError> {
+    let status = |root: &Root| status::public(root).map_err(|e| e.message);
+    service::serve(&context.root, &Bus::system(), &status, idle)
+        .map(|()| Exit::Done)
+        .map_err(|why| CliError::new(Exit::Internal, "bus", why))
 }
 
 /// Needs no systemd, no D-Bus, and nothing of the package but this binary.

@@ -159,15 +159,43 @@ impl Status {
     }
 }
 
+fn output(root: &Root, record: Option<&Record>) -> Output {
+    Output {
+        schema: "gdr-agent/status/v1",
+        status: record.map_or_else(Status::idle, |record| Status::of(root, record)),
+    }
+}
+
+/// The JSON for everybody on the machine: without the words of programs and servers, and without what was read from
+/// files. The state directory is root's alone, and a name and a password for a repository may be in an error's text.
+pub(super) fn public(root: &Root) -> Result<String, CliError> {
+    const ROOT: &str = "`gdr-agent status` says more to root";
+    let mut output = output(root, last(root)?.as_ref());
+    let status = &mut output.status;
+    let reason = status.reason.take();
+    status.reason = reason.map(|_| ROOT.to_owned());
+    if let Some(failure) = &mut status.failure {
+        ROOT.clone_into(&mut failure.text);
+    }
+    if let Some(waiting) = &mut status.waiting {
+        ROOT.clone_into(&mut waiting.text);
+    }
+    status.denial = None;
+    status.slot = None;
+    for list in [
+        &mut status.unmet,
+        &mut status.conflicts,
+        &mut status.packages,
+    ] {
+        list.clear();
+    }
+    serde_json::to_string(&output).map_err(|e| CliError::new(Exit::Internal, "json", e.to_string()))
+}
+
 pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
     let record = last(&context.root)?;
     let exit = record.as_ref().map_or(Exit::Done, exit);
-    let output = Output {
-        schema: "gdr-agent/status/v1",
-        status: record
-            .as_ref()
-            .map_or_else(Status::idle, |record| Status::of(&context.root, record)),
-    };
+    let output = output(&context.root, record.as_ref());
     context.out.result(&output, || text(&output.status))?;
     Ok(exit)
 }

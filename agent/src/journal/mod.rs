@@ -9,5 +9,7 @@ mod store;
 
 pub(crate) use image::sha256;
 pub use image::{Image, Intent, image_of};
+#[cfg(test)]
+pub(crate) use record::tests::sample;
 pub use record::{EnvIntent, Record, Trial, Work};
-pub use store::{DIR, Journal, JournalError};
+pub use store::{DIR, Journal, JournalError, last_of};

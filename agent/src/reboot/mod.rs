@@ -7,10 +7,10 @@
 //! Coordinators are put together from parts that all are [`Coordinator`]s: gates ask the next one
 //! only when they are open, a lock is taken before the next one is asked. [`choose`] does that.
 //!
-//! All D-Bus and all network code of the agent lives in this folder. Nothing outside it sees a type
-//! of either.
+//! All network code and all D-Bus code of the agent lives in this folder, but for what answers on the
+//! bus, which is `service`. Nothing outside of the two sees a type of either.
 
-mod bus;
+pub(crate) mod bus;
 mod choose;
 mod desk;
 mod faults;

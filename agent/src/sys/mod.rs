@@ -17,6 +17,7 @@ pub mod boot_write;
 pub mod clock;
 pub mod env;
 pub mod freeze;
+pub mod journald;
 pub mod kernel_log;
 pub mod lock;
 pub mod log_file;

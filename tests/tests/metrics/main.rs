@@ -9,6 +9,9 @@
     reason = "a test looks at the machine from outside"
 )]
 
+mod exporter;
+mod monitoring;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::collections::BTreeMap;
