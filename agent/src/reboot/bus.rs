@@ -88,8 +88,14 @@ impl Bus {
         queued: NonZeroUsize,
     ) -> Result<MessageStream, Fault> {
         let (builder, at) = self.builder()?;
-        let builder = builder.name(name).max_queued(queued);
-        match within(self.limit, builder.build_message_stream()).await {
+        let opened = async {
+            let connection = builder.max_queued(queued).build().await?;
+            // Before the name is ours, so that no call for it is missed.
+            let messages = MessageStream::from(&connection);
+            connection.request_name(name).await?;
+            Ok::<_, zbus::Error>(messages)
+        };
+        match within(self.limit, opened).await {
             Some(Ok(messages)) => Ok(messages),
             other => Err(self.not_open(at, other.and_then(Result::err))),
         }

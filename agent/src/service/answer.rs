@@ -120,8 +120,8 @@ const INVALID: &str = "org.freedesktop.DBus.Error.InvalidArgs";
 pub(super) fn of(known: &Known<'_>, call: &Message) -> Answer {
     let header = call.header();
     let path = header.path().map_or("", |path| path.as_str());
-    let interface = header.interface().map(|name| name.as_str());
-    let Some(member) = header.member().map(|name| name.as_str()) else {
+    let interface = header.interface().map(zbus::names::InterfaceName::as_str);
+    let Some(member) = header.member().map(zbus::names::MemberName::as_str) else {
         return error(UNKNOWN_METHOD, "no method is named");
     };
     if member == "Introspect"
