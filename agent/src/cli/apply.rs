@@ -36,6 +36,13 @@ pub(super) struct Args {
     dry_run_reboot: bool,
 }
 
+impl Args {
+    /// Whether it may change the system that runs: not if it only asks, nor for an image that is made in a chroot or a container.
+    pub(super) const fn changes_the_running_system(&self) -> bool {
+        !self.bake && !self.dry_run_reboot
+    }
+}
+
 /// The JSON of `apply`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {

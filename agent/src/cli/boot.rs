@@ -14,7 +14,7 @@ use crate::plan::{self, GdrPath, MARKER};
 use crate::reboot::{Bus, ShutdownKind, asked_apart, pending_shutdown};
 use crate::service;
 use crate::state;
-use crate::sys::{Root, SysError, clock, freeze, module, process};
+use crate::sys::{Root, SysError, clock, freeze, module, notify, process};
 use crate::world::World;
 
 /// What a unit wants.
@@ -100,6 +100,7 @@ fn acs(context: &Context) -> Result<Exit, CliError> {
     let trial = record.filter(|r| marker(context, r) == Marker::Ours && !r.txn.state.is_final());
     let report = apply::early_acs(&context.root, trial.map(|r| r.work.policy).as_ref())?;
     for line in report {
+        notify::status(&line);
         tracing::warn!("{line}");
     }
     Ok(Exit::Done)
@@ -124,6 +125,7 @@ fn verify(context: &Context) -> Result<Exit, CliError> {
         return Ok(Exit::Done);
     };
     if record.txn.state == State::TrialBooted && marker(context, &record) == Marker::Ours {
+        notify::status("waiting for the boot to be complete, then asking the policy's checks");
         engine.verify_trial()?;
     }
     say(&engine);
@@ -205,6 +207,12 @@ fn deadline(context: &Context) -> Result<Exit, CliError> {
             .checked_sub(clock::since_boot())
             .filter(|left| !left.is_zero())
         {
+            if left.as_secs() % 10 == 0 {
+                notify::status(&format!(
+                    "resets the machine in {} s unless the trial is verified",
+                    left.as_secs()
+                ));
+            }
             clock::sleep(left.min(Duration::from_secs(1)));
             continue;
         }
@@ -268,6 +276,7 @@ fn ask(context: &Context) -> Result<Exit, CliError> {
         return Ok(Exit::Done);
     };
     engine.ask(Asks::WhenDue);
+    notify::status("asking the fleet");
     let Some(record) = engine.last().cloned() else {
         return Ok(Exit::Done);
     };
@@ -392,6 +401,8 @@ fn say(engine: &Engine) {
             .failure
             .as_ref()
             .map_or(String::new(), |f| format!(": {}", f.text));
-        tracing::info!("transaction {} is {}{why}", record.txn.id, record.txn.state);
+        let text = format!("transaction {} is {}{why}", record.txn.id, record.txn.state);
+        notify::status(&text);
+        tracing::info!("{text}");
     }
 }

@@ -17,6 +17,7 @@ mod nccl_log;
 mod output;
 mod plan;
 mod policy;
+mod powers;
 mod rollback;
 mod schema;
 mod status;
@@ -105,6 +106,7 @@ fn run(args: Args, out: Out) -> Result<Exit, CliError> {
         policy: args.policy,
         out,
     };
+    powers::keep(&context, &args.verb)?;
     match args.verb {
         Verb::Policy(verb) => policy::run(&context, verb),
         Verb::Facts => facts::run(&context),

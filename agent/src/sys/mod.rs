@@ -14,6 +14,7 @@ mod trust;
 
 pub mod archive_file;
 pub mod boot_write;
+pub mod capabilities;
 pub mod clock;
 pub mod env;
 pub mod freeze;
@@ -22,6 +23,7 @@ pub mod kernel_log;
 pub mod lock;
 pub mod log_file;
 pub mod module;
+pub mod notify;
 pub mod pci_config;
 pub mod pci_dir;
 pub mod process;
