@@ -4,9 +4,7 @@ use std::process::Command;
 
 use gdr_tests::node::{Reboot, Tree, install_kernel};
 
-use crate::common::{
-    Machine, NEXT, THIS, both, can_install, enabled, find, ok, packages, repository,
-};
+use crate::common::{Machine, NEXT, THIS, both, can_install, enabled, find, ok, packages};
 
 const TOOLS: [&str; 4] = ["dpkg", "rpmbuild", "mmdebstrap", "chroot"];
 
@@ -242,33 +240,6 @@ fn a_purge_that_cannot_undo_keeps_everything_and_says_so() {
     machine.dpkg(&["-P", "gdr-agent"]);
     assert_eq!(machine.traces(), [""; 0]);
     assert_eq!(machine.boots(), machine.line);
-}
-
-#[test]
-fn an_image_is_baked_by_the_hook_for_mmdebstrap() {
-    if !can_install(&TOOLS) {
-        return;
-    }
-    let machine = Machine::new();
-    for path in ["proc/cmdline", "proc/sys/kernel/random/boot_id"] {
-        std::fs::remove_file(machine.root().join(path)).unwrap();
-    }
-    let deb = find(&packages(), THIS, ".deb");
-    let policy = machine.root().join("tmp/policy.toml");
-    let hook = |text: &str| {
-        std::fs::write(&policy, text).unwrap();
-        Command::new(repository().join("packaging/mmdebstrap/customize-hook"))
-            .args([machine.root(), deb.as_path(), policy.as_path()])
-            .output()
-            .unwrap()
-    };
-    let wrong = hook("version = 1\nkernal = 1\n");
-    assert_eq!(wrong.status.code(), Some(4), "{}", both(&wrong));
-    let baked = hook("version = 1\n[kernel]\niommu = \"passthrough\"\n");
-    assert!(baked.status.success(), "{}", both(&baked));
-    assert!(!machine.node.has("tmp/gdr-agent.deb"));
-    machine.node.reboot_without_arming();
-    assert_eq!(machine.node.json(&["status"], 0)["state"], "COMMITTED");
 }
 
 #[test]
