@@ -150,7 +150,9 @@ verdict:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gdr_agent.gdr_agent.plugins.module_utils.agent import FINAL, OPTIONS, Agent
 
-DONE, PENDING, OUTSTANDING = 0, 3, 8
+DONE = 0
+PENDING = 3
+OUTSTANDING = 8
 
 
 def diffs(steps):
