@@ -20,7 +20,10 @@ const TO_READ: u64 = 1 << 2 | 1 << 19 | 1 << 21 | 1 << 34;
 /// The value of a field like `CapEff` in /proc/PID/status.
 fn capabilities(pid: &str, field: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let value = text.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(field))
+        .unwrap();
     u64::from_str_radix(value.trim_matches([':', '\t', ' ']), 16).unwrap()
 }
 

@@ -81,9 +81,8 @@ pub(super) fn keep(context: &Context, verb: &Verb) -> Result<(), CliError> {
             let message = format!(
                 "this is root without {name}, as in a container, and a change of the running system needs it {why}; nothing was changed"
             );
-            Err(CliError::new(Exit::Person, "no-capability", message).help(
-                "run it on the host itself; for an image there is `apply --bake`",
-            ))
+            Err(CliError::new(Exit::Person, "no-capability", message)
+                .help("run it on the host itself; for an image there is `apply --bake`"))
         }
     }
 }

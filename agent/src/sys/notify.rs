@@ -17,13 +17,18 @@ pub fn status(text: &str) {
 fn send(socket: &[u8], text: &str) -> std::io::Result<()> {
     let address = match socket.split_first() {
         Some((b'@', name)) => SocketAddr::from_abstract_name(name)?,
-        _ => SocketAddr::from_pathname(std::str::from_utf8(socket).map_err(std::io::Error::other)?)?,
+        _ => {
+            SocketAddr::from_pathname(std::str::from_utf8(socket).map_err(std::io::Error::other)?)?
+        }
     };
     let from = UnixDatagram::unbound()?;
     // A manager that hangs must hold up nothing.
     from.set_nonblocking(true)?;
     // One assignment to a line.
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     from.send_to_addr(format!("STATUS={line}").as_bytes(), &address)?;
     Ok(())
 }
@@ -40,7 +45,10 @@ mod tests {
         let abstract_name = SocketAddr::from_abstract_name(&name[1..]).unwrap();
         for (socket, listening) in [
             (path.to_str().unwrap(), UnixDatagram::bind(&path).unwrap()),
-            (name.as_str(), UnixDatagram::bind_addr(&abstract_name).unwrap()),
+            (
+                name.as_str(),
+                UnixDatagram::bind_addr(&abstract_name).unwrap(),
+            ),
         ] {
             send(socket.as_bytes(), "verified\nREADY=1").unwrap();
             let mut bytes = [0; 64];

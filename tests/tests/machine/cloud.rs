@@ -12,28 +12,36 @@ use crate::policy::{CAN_BE_MET, policy};
 /// How long cloud-init may take here: it is much Python, all of it emulated.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// The seed that a NoCloud node finds on its disk.
+/// The seed that a NoCloud node finds on its disk, and a repository there that has the package.
 const SEED: &str = r#"seed=/var/lib/cloud/seed/nocloud
-mkdir -p $seed
+mkdir -p $seed /srv/site
 cp user-data $seed/
 printf 'instance-id: first\nlocal-hostname: node1\n' > $seed/meta-data
-cp gdr-agent.deb /var/cache/gdr-agent.deb
+cp gdr-agent.deb /srv/site/
+{
+  dpkg-deb --field gdr-agent.deb
+  echo "Filename: ./gdr-agent.deb"
+  echo "Size: $(stat -c %s gdr-agent.deb)"
+  echo "SHA256: $(sha256sum gdr-agent.deb | cut -d' ' -f1)"
+} > /srv/site/Packages
+rm -rf /etc/apt/sources.list /etc/apt/sources.list.d/*
+echo 'deb [trusted=yes] file:/srv/site ./' > /etc/apt/sources.list.d/site.list
 # The machine has no network, and nothing to ask but its disk.
-printf 'network: {config: disabled}\ndatasource_list: [NoCloud]\n' > /etc/cloud/cloud.cfg.d/99-machine.cfg
+printf 'network: {config: disabled}\ndatasource_list: [NoCloud]\napt: {preserve_sources_list: true}\n' > /etc/cloud/cloud.cfg.d/99-machine.cfg
 "#;
 
 /// What the repository ships, with the policy that fits the machine's stand-ins.
 fn user_data() -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/cloud-init/user-data.yaml");
     let text = fs::read_to_string(file).unwrap();
-    let (head, rest) = text.split_once("    content: |\n").unwrap();
-    let (_policy, tail) = rest.split_once("\n# After write_files").unwrap();
+    let (head, rest) = text.split_once("      [devices]\n").unwrap();
+    let (_policy, tail) = rest.split_once("\n\n  # The agent asks").unwrap();
     let policy = policy("[]", CAN_BE_MET).replace("[reboot]", "[reboot]\nallow = true");
     let indented: String = policy
         .lines()
         .map(|line| format!("      {line}\n"))
         .collect();
-    format!("{head}    content: |\n{indented}\n# After write_files{tail}")
+    format!("{head}{indented}\n  # The agent asks{tail}")
 }
 
 fn seeded() -> Result<Option<Image>, Error> {
