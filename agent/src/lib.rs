@@ -15,6 +15,7 @@ pub mod gpu;
 pub mod journal;
 pub mod kmod;
 pub mod machine;
+pub mod measure;
 pub mod nccl_env;
 pub mod nccl_log;
 pub mod package;

@@ -5,6 +5,7 @@ use gdr_policy::Policy;
 use super::engine::EngineError;
 use crate::acs::{self, AcsError, repairs};
 use crate::pci::Bdf;
+use crate::plain::counted;
 use crate::sys::{Root, SysError};
 use crate::world::Ports;
 use crate::{events, state, sys};
@@ -88,7 +89,11 @@ pub fn early(root: &Root, trial: Option<&Policy>) -> Result<Vec<String>, EngineE
             .map(|(bdf, _)| bdf.to_string())
             .collect();
         if !ports.is_empty() {
-            lines.push(format!("{what} {} ports: {}", ports.len(), ports.join(" ")));
+            lines.push(format!(
+                "{what} {}: {}",
+                counted(ports.len(), "port"),
+                ports.join(" ")
+            ));
         }
     }
     let boot = super::boot_id(root);

@@ -10,6 +10,7 @@ use crate::apply::{self, Asks, Engine, EngineError, boot_id};
 use crate::facts::gdr::PEERMEM;
 use crate::journal::{DIR, Record};
 use crate::machine::{Boot, Event, GrubView, Marker, State};
+use crate::measure::write_record;
 use crate::plan::{self, GdrPath, MARKER};
 use crate::reboot::{Bus, ShutdownKind, asked_apart, pending_shutdown};
 use crate::service;
@@ -24,6 +25,8 @@ pub(super) enum Verb {
     Acs,
     /// Every boot: find out where the machine is, disarm, go on with what was interrupted.
     Settle,
+    /// Trial boots: have perftest run where the policy wants it, for `verify` to judge.
+    Measure,
     /// Trial boots: verify, then commit or roll back.
     Verify,
     /// At shutdown: arm the trial if a reboot was granted.
@@ -78,6 +81,7 @@ pub(super) fn run(context: &Context, verb: Verb) -> Result<Exit, CliError> {
     match verb {
         Verb::Acs => acs(context),
         Verb::Settle => settle(context),
+        Verb::Measure => measure(context),
         Verb::Verify => verify(context),
         Verb::Arm => arm(context),
         Verb::Peermem => peermem(context),
@@ -115,6 +119,26 @@ fn settle(context: &Context) -> Result<Exit, CliError> {
         let event = Event::Booted(look(context, &record));
         engine.send(event)?;
         say(&engine);
+    }
+    Ok(Exit::Done)
+}
+
+/// Not under the lock: it changes nothing, and takes minutes.
+fn measure(context: &Context) -> Result<Exit, CliError> {
+    let Some(record) = status::last(&context.root)? else {
+        return Ok(Exit::Done);
+    };
+    let on_trial = record.txn.state == State::TrialBooted;
+    if !on_trial || marker(context, &record) != Marker::Ours {
+        return Ok(Exit::Done);
+    }
+    let policy = &record.work.policy;
+    let world = World::read(&context.root, policy)?;
+    let until = crate::measure::until(&context.root, policy, true);
+    let tell = |text: &str| tracing::info!("{text}");
+    if let Some(measured) = world.measure(&context.root, policy, until, &tell) {
+        let txn = record.txn.id.as_str();
+        write_record(&context.root, txn, &boot_id(&context.root), &measured)?;
     }
     Ok(Exit::Done)
 }

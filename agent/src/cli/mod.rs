@@ -21,7 +21,6 @@ mod powers;
 mod rollback;
 mod schema;
 mod status;
-mod tame;
 mod topology;
 mod verify;
 

@@ -8,6 +8,7 @@ use super::output::{paint, style};
 use super::{CliError, Context, Exit};
 use crate::journal::{Journal, Record};
 use crate::machine::{Budget, Failure, State};
+use crate::plain::counted;
 use crate::state;
 use crate::sys::{Root, clock};
 
@@ -249,7 +250,7 @@ fn next(record: &Record) -> String {
         }
         State::Staged | State::RebootRequested if budget.allowed && !budget.open() => {
             return format!(
-                "the policy's {} reboots are used up: raise `reboot.max` or reboot by hand",
+                "of the policy's reboots ({}) none is left: raise `reboot.max` or reboot by hand",
                 budget.max
             );
         }
@@ -316,12 +317,11 @@ pub(super) fn text(status: &Status) -> String {
                 0 => "asked again within a minute".to_owned(),
                 left => format!("asked again in {}", span(left)),
             };
-            let times = if w.tries == 1 { "time" } else { "times" };
+            let times = counted(w.tries as usize, "time");
             format!(
-                "for {} (`{}`, refused {} {times}), {again}",
+                "for {} (`{}`, refused {times}), {again}",
                 span(now.saturating_sub(w.since)),
-                w.kind,
-                w.tries
+                w.kind
             )
         }),
     );

@@ -23,6 +23,7 @@ mod source;
 mod tally;
 mod verdict;
 
+pub(crate) use evidence::is_command;
 pub use evidence::{Evidence, harmless};
 pub use findings::Finding;
 pub use reader::Reader;

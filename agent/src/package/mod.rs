@@ -25,6 +25,7 @@ use serde::Deserialize;
 pub use dpkg::parse_status;
 pub use driver::{is_driver, is_kernel, sets};
 pub(crate) use install::{install, refresh};
+pub(crate) use rpm::FORMAT as RPM_FORMAT;
 pub(crate) use survey::survey;
 pub use survey::{Need, need};
 

@@ -32,4 +32,4 @@ pub mod write;
 pub use error::SysError;
 pub use reader::Reader;
 pub use root::{Entry, EntryKind, Root, Stat};
-pub use said::{DIR as SAID, Said, said};
+pub use said::{Ask, DIR as SAID, PACKAGES, Said, note_packages, said};

@@ -10,7 +10,7 @@ use zbus::export::futures_core::Stream;
 use zbus::message::Type;
 use zbus::{Connection, OwnedVariant, connection};
 
-use crate::system_bus::{self, NAME, PATH, SystemBus};
+use crate::system_bus::{self, SystemBus};
 
 /// How polkit takes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
