@@ -9,5 +9,5 @@ mod store;
 
 pub(crate) use image::sha256;
 pub use image::{Image, Intent, image_of};
-pub use record::{EnvIntent, Record, Trial, Work};
+pub use record::{DecodeError, EnvIntent, Record, Trial, Work, decode, encode};
 pub use store::{DIR, Journal, JournalError};
