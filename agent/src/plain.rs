@@ -1,6 +1,6 @@
 //! One line of a program's output, without what terminals are told in it.
 
-use crate::nccl_log::{harmless, is_command};
+use nccl_log_parser::{harmless, is_command};
 
 /// Longer lines are of no interest here; they are cut, so that one costs no more than its length.
 const LONGEST: usize = 4096;

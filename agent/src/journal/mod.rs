@@ -11,5 +11,5 @@ pub(crate) use image::sha256;
 pub use image::{Image, Intent, image_of};
 #[cfg(test)]
 pub(crate) use record::tests::sample;
-pub use record::{EnvIntent, Record, Trial, Work};
+pub use record::{DecodeError, EnvIntent, Record, Trial, Work, decode, encode};
 pub use store::{DIR, Journal, JournalError, last_of};

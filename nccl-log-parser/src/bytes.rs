@@ -1,7 +1,7 @@
 //! Reading small things out of bytes, forwards and backwards, without allocation.
 
 /// A decimal number of at most nine digits at the beginning, and what follows.
-pub(super) fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
+pub(crate) fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let length = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
     if length == 0 || length > 9 {
         return None;
@@ -14,7 +14,7 @@ pub(super) fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
 }
 
 /// A decimal number of at most nine digits at the end, and what is before it.
-pub(super) fn number_before(bytes: &[u8]) -> Option<(&[u8], u32)> {
+pub(crate) fn number_before(bytes: &[u8]) -> Option<(&[u8], u32)> {
     let length = bytes
         .iter()
         .rev()
@@ -25,24 +25,24 @@ pub(super) fn number_before(bytes: &[u8]) -> Option<(&[u8], u32)> {
 }
 
 /// The last `count` bytes, or all.
-pub(super) fn last(bytes: &[u8], count: usize) -> &[u8] {
+pub(crate) fn last(bytes: &[u8], count: usize) -> &[u8] {
     bytes
         .get(bytes.len().saturating_sub(count)..)
         .unwrap_or_default()
 }
 
 /// The first `count` bytes, or all.
-pub(super) fn first(bytes: &[u8], count: usize) -> &[u8] {
+pub(crate) fn first(bytes: &[u8], count: usize) -> &[u8] {
     bytes.get(..count).unwrap_or(bytes)
 }
 
 /// Up to the next blank or control character.
-pub(super) fn word(bytes: &[u8]) -> &[u8] {
+pub(crate) fn word(bytes: &[u8]) -> &[u8] {
     let length = bytes.iter().take_while(|b| b.is_ascii_graphic()).count();
     first(bytes, length)
 }
 
 /// A name as text; what is not UTF-8 is replaced.
-pub(super) fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

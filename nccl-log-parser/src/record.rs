@@ -8,14 +8,14 @@
 //! via COLLNET/NAME/DEVICE[/GDRDMA[(PCI)]]
 //! ```
 
-use super::bytes::{number, number_before};
+use crate::bytes::{number, number_before};
 
 /// Names longer than this are no net's.
 const NAME: usize = 48;
 
 /// What a record says that it goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub enum Kind {
     /// A network.
     Net,
     /// In-network reduction.
@@ -28,14 +28,14 @@ pub(super) enum Kind {
 
 /// Which end of an edge the rank is that printed the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Direction {
+pub(crate) enum Direction {
     Send,
     Receive,
 }
 
 /// What stands before `via`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Head {
+pub(crate) struct Head {
     pub channel: u32,
     /// The rank that printed it.
     pub rank: u32,
@@ -44,7 +44,7 @@ pub(super) struct Head {
 
 /// One record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Record<'a> {
+pub(crate) struct Record<'a> {
     pub kind: Kind,
     /// The net's name, as printed; it may hold blanks.
     pub name: &'a [u8],
@@ -54,7 +54,7 @@ pub(super) struct Record<'a> {
 
 /// What follows `via `.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Parsed<'a> {
+pub(crate) enum Parsed<'a> {
     /// A record; how many bytes it takes.
     Record(Record<'a>, usize),
     /// The text ends inside a record.
@@ -64,7 +64,7 @@ pub(super) enum Parsed<'a> {
 }
 
 /// Reads what follows `via `; `text` reaches to the end of the line.
-pub(super) fn transport(text: &[u8]) -> Parsed<'_> {
+pub(crate) fn transport(text: &[u8]) -> Parsed<'_> {
     if let Some(rest) = text.strip_prefix(b"NET/") {
         return net(text, rest, Kind::Net);
     }
@@ -155,7 +155,7 @@ fn ends(b: u8) -> bool {
 
 /// Reads what stands before `via`, from its end: `Channel 00/0 : 1[0] -> 2[1] [send] `, with everything optional
 /// that some version leaves out. None if its head is cut off.
-pub(super) fn head(before: &[u8]) -> Option<(Head, &[u8])> {
+pub(crate) fn head(before: &[u8]) -> Option<(Head, &[u8])> {
     let before = before.trim_ascii_end();
     let (before, direction) = if let Some(rest) = before.strip_suffix(b"[send]") {
         (rest.trim_ascii_end(), Some(Direction::Send))

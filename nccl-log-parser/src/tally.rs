@@ -2,20 +2,24 @@
 
 use std::collections::HashMap;
 
-use super::record::{Direction, Head, Kind, Record};
-use super::source::Source;
+use crate::record::{Direction, Head, Kind, Record};
+use crate::source::{Source, source};
 
 /// Processes, transports and cells that are kept apart; what a log holds beyond them is only counted in all.
 const PROCESSES: usize = 1 << 15;
 const TRANSPORTS: usize = 64;
 const CELLS: usize = 1 << 16;
+/// Longer prefixes are not remembered.
+const PREFIX: usize = 256;
 /// Channels that are told apart; NCCL's own limit is 64 (`MAXCHANNELS`).
-pub(super) const CHANNELS: usize = 64;
+pub const CHANNELS: usize = 64;
 
 /// How many records, and how many of them with GPUDirect RDMA.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Count {
+pub struct Count {
+    /// All.
     pub total: u64,
+    /// With `/GDRDMA`.
     pub gdr: u64,
 }
 
@@ -26,7 +30,7 @@ impl Count {
     }
 
     /// The sum.
-    pub(super) fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         Self {
             total: self.total + other.total,
             gdr: self.gdr + other.gdr,
@@ -36,44 +40,53 @@ impl Count {
 
 /// What one rank of one process says about one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub struct Key {
     /// Index into [`Tally::processes`]; none where the line does not name its process.
     pub process: Option<u32>,
     /// None where the record's head is cut off.
     pub rank: Option<u32>,
     /// Index into [`Tally::transports`].
     pub transport: u32,
+    /// The number in the record.
     pub device: u32,
 }
 
 /// The counts of a key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Cell {
+pub struct Cell {
+    /// Sends, and records that name no direction.
     pub send: Count,
+    /// Receives.
     pub receive: Count,
-    /// Bit n: channel n has a record with GPUDirect RDMA; one without.
+    /// Bit n: channel n has a record with GPUDirect RDMA.
     pub with: u64,
+    /// Bit n: channel n has a record without.
     pub without: u64,
 }
 
 /// A process, by the prefix of its lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Process {
+pub struct Process {
+    /// As printed.
     pub host: Box<[u8]>,
+    /// As printed; a container's own.
     pub pid: u32,
 }
 
 /// A kind of transport and the net's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Transport {
+pub struct Transport {
+    /// What it is.
     pub kind: Kind,
+    /// The net's name as printed; empty inside a node.
     pub name: Box<[u8]>,
+    /// Its records.
     pub count: Count,
 }
 
 /// A record that was counted, so that it can be counted again when the next line shows that it was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(crate) struct Counted {
     transport: u32,
     channel: Option<u32>,
     direction: Option<Direction>,
@@ -82,13 +95,16 @@ pub(super) struct Counted {
 
 /// All counts of a file.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub struct Tally {
     /// NET and COLLNET.
     pub net: Count,
+    /// In the order of the log.
     pub transports: Vec<Transport>,
     /// NET and COLLNET records by channel.
     pub channels: Vec<Count>,
+    /// In the order of the log.
     pub processes: Vec<Process>,
+    /// NET and COLLNET records by process, rank and device.
     pub cells: Vec<(Key, Cell)>,
     /// Records beyond the tables' bounds.
     pub not_listed: u64,
@@ -97,23 +113,24 @@ pub(super) struct Tally {
     process_index: HashMap<(usize, u32), u32>,
     cell_index: HashMap<Key, usize>,
     last_process: Option<u32>,
+    /// The last prefix of a line, and its process.
+    last_prefix: (Vec<u8>, Option<u32>),
     last_cell: Option<usize>,
 }
 
 impl Tally {
     /// Counts a record.
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         record: &Record,
         head: Option<&Head>,
-        source: Option<&Source>,
+        process: Option<u32>,
     ) -> Option<Counted> {
-        let process = source.and_then(|source| self.process(source));
         if matches!(record.kind, Kind::P2p | Kind::Shm) {
-            self.add_inside(record);
+            self.add_inside(record.kind);
             return None;
         }
-        let Some(index) = self.transport(record) else {
+        let Some(index) = self.transport(record.kind, record.name) else {
             self.not_listed += 1;
             self.net.add(record.gdr);
             return None;
@@ -138,15 +155,15 @@ impl Tally {
     }
 
     /// Counts a record of a transport that stays inside a node, by its transport alone.
-    pub(super) fn add_inside(&mut self, record: &Record) {
-        let index = self.transport(record);
+    pub(crate) fn add_inside(&mut self, kind: Kind) {
+        let index = self.transport(kind, b"");
         if let Some(transport) = index.and_then(|i| self.transports.get_mut(i as usize)) {
             transport.count.add(false);
         }
     }
 
     /// A record was counted without GPUDirect RDMA, and the rest of it says the contrary.
-    pub(super) fn correct(&mut self, counted: &Counted) {
+    pub(crate) fn correct(&mut self, counted: &Counted) {
         if let Some((_, cell)) = counted.cell.and_then(|i| self.cells.get_mut(i))
             && let Some(bit) = counted.channel.and_then(bit)
             // another record may have set the bit too, but only where there is one left
@@ -186,21 +203,38 @@ impl Tally {
         }
     }
 
-    fn transport(&mut self, record: &Record) -> Option<u32> {
-        let same = |t: &Transport| t.kind == record.kind && *t.name == *record.name;
+    fn transport(&mut self, kind: Kind, name: &[u8]) -> Option<u32> {
+        let same = |t: &Transport| t.kind == kind && *t.name == *name;
         let index = match self.transports.iter().position(same) {
             Some(index) => index,
             None if self.transports.len() >= TRANSPORTS => return None,
             None => {
                 self.transports.push(Transport {
-                    kind: record.kind,
-                    name: record.name.into(),
+                    kind,
+                    name: name.into(),
                     count: Count::default(),
                 });
                 self.transports.len() - 1
             }
         };
         u32::try_from(index).ok()
+    }
+
+    /// The process that printed a line, by what stands before its message. A process prints many records in a row, and
+    /// their prefixes are the same.
+    pub(crate) fn process_of(&mut self, prefix: &[u8]) -> Option<u32> {
+        let (last, process) = &self.last_prefix;
+        if last == prefix {
+            return *process;
+        }
+        let process = source(prefix).and_then(|source| self.process(&source));
+        if prefix.len() <= PREFIX {
+            let (last, of) = &mut self.last_prefix;
+            last.clear();
+            last.extend_from_slice(prefix);
+            *of = process;
+        }
+        process
     }
 
     fn process(&mut self, source: &Source) -> Option<u32> {

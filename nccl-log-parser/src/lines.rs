@@ -13,7 +13,7 @@ const OVERLAP: usize = 2 << 10;
 
 /// Lines that belong together in memory.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Block<'a> {
+pub(crate) struct Block<'a> {
     /// Whole lines, or a window of one.
     pub bytes: &'a [u8],
     /// What begins in here is to be looked at; the rest is context.
@@ -27,7 +27,7 @@ pub(super) struct Block<'a> {
 
 /// The part of a stream that waits for its line's end.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     rest: Vec<u8>,
     /// Bytes of `rest` that were looked at already.
     done: usize,
@@ -35,7 +35,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             rest: Vec::new(),
             done: 0,
@@ -44,7 +44,7 @@ impl Lines {
     }
 
     /// The next piece of the stream.
-    pub(super) fn push(&mut self, mut piece: &[u8], mut each: impl FnMut(Block)) {
+    pub(crate) fn push(&mut self, mut piece: &[u8], mut each: impl FnMut(Block)) {
         if !self.rest.is_empty() {
             let line_end = memchr(b'\n', piece).map(|at| at + 1);
             let (head, tail) = piece
@@ -71,7 +71,7 @@ impl Lines {
     }
 
     /// The stream is at its end.
-    pub(super) fn finish(&mut self, mut each: impl FnMut(Block)) {
+    pub(crate) fn finish(&mut self, mut each: impl FnMut(Block)) {
         if !self.rest.is_empty() {
             self.flush(true, &mut each);
         }
@@ -146,6 +146,6 @@ impl Lines {
 }
 
 /// Line breaks.
-pub(super) fn newlines(bytes: &[u8]) -> u64 {
+pub(crate) fn newlines(bytes: &[u8]) -> u64 {
     memchr_iter(b'\n', bytes).count() as u64
 }

@@ -3,11 +3,15 @@
 use aho_corasick::packed;
 use memchr::{memchr, memmem};
 
+use crate::record::Kind;
+
 /// What was found, by the text that it begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Needle {
+pub(crate) enum Needle {
     /// A channel's transport.
     Via,
+    /// One that stays inside a node; the text is all that a record says about it.
+    Inside(Kind),
     /// The word without a record around it.
     Gdrdma,
     /// What an HCA, or a GPU-NIC pair, can do.
@@ -36,7 +40,7 @@ pub(super) enum Needle {
 
 /// Messages that are a finding as they stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Trouble {
+pub enum Trouble {
     /// The verbs library is not there.
     NoVerbs,
     /// The OFI plugin gave GPUDirect up.
@@ -53,12 +57,13 @@ pub(super) enum Trouble {
     NoPeerMemory,
 }
 
-/// Longer texts come before those that they begin with.
+/// Longer texts come before those that they begin with. Each is looked for by its first four bytes, so these had better be
+/// rare in what NCCL prints: `CCL ` alone is on every line.
 const TEXTS: &[(&str, Needle)] = &[
     ("via NET/", Needle::Via),
     ("via COLLNET/", Needle::Via),
-    ("via P2P/", Needle::Via),
-    ("via SHM", Needle::Via),
+    ("via P2P/", Needle::Inside(Kind::P2p)),
+    ("via SHM", Needle::Inside(Kind::Shm)),
     ("via direct ", Needle::Via),
     ("GDRDMA", Needle::Gdrdma),
     ("Direct RDMA ", Needle::Capability),
@@ -67,7 +72,7 @@ const TEXTS: &[(&str, Needle)] = &[
     ("NET/Socket : Using [", Needle::SocketUsing),
     ("NET/IB : ", Needle::Ib),
     ("set by environment to ", Needle::Env),
-    ("CCL version ", Needle::Version),
+    ("L version ", Needle::Version),
     ("nccl==", Needle::PythonVersion),
     (" nNodes ", Needle::Nodes),
     ("Got completion ", Needle::Completion),
@@ -77,11 +82,11 @@ const TEXTS: &[(&str, Needle)] = &[
         "provider efa output empty list",
         Needle::Trouble(Trouble::EfaEmpty),
     ),
+    ("Call to ibv_reg_", Needle::Trouble(Trouble::Registration)),
     (
         "Unable to register memory",
         Needle::Trouble(Trouble::Registration),
     ),
-    ("Call to ibv_reg_", Needle::Trouble(Trouble::Registration)),
     (
         "busid of node nic not found",
         Needle::Trouble(Trouble::TopologyFile),
@@ -91,7 +96,7 @@ const TEXTS: &[(&str, Needle)] = &[
 ];
 
 /// Searches for all of them at once.
-pub(super) struct Needles {
+pub(crate) struct Needles {
     // none where the processor has no vector instructions for it
     packed: Option<packed::Searcher>,
 }
@@ -104,14 +109,14 @@ impl std::fmt::Debug for Needles {
 
 /// One place.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Hit {
+pub(crate) struct Hit {
     pub needle: Needle,
     pub start: usize,
     pub end: usize,
 }
 
 impl Needles {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let texts = || TEXTS.iter().map(|(text, _)| *text);
         let packed = packed::Config::new()
             .match_kind(packed::MatchKind::LeftmostFirst)
@@ -122,7 +127,7 @@ impl Needles {
     }
 
     /// The first one in `bytes` that begins at `from` or later.
-    pub(super) fn find(&self, bytes: &[u8], from: usize) -> Option<Hit> {
+    pub(crate) fn find(&self, bytes: &[u8], from: usize) -> Option<Hit> {
         let Some(packed) = &self.packed else {
             return one_by_one(bytes, from);
         };

@@ -2,10 +2,10 @@
 
 use memchr::memmem;
 
-use super::bytes::{first, last, number, text, word};
-use super::evidence::Evidence;
-use super::gathered::Gathered;
-use super::needles::Needle;
+use crate::bytes::{first, last, number, text, word};
+use crate::evidence::Evidence;
+use crate::gathered::Gathered;
+use crate::needles::Needle;
 
 /// Variables that decide about GPUDirect RDMA (NCCL user guide, "Environment variables").
 const VARIABLES: &[&str] = &[
@@ -21,7 +21,7 @@ const VARIABLES: &[&str] = &[
 
 /// Where a text was found.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(crate) struct Place<'a> {
     /// The whole line.
     pub line: &'a [u8],
     /// The text's beginning and end in it.
@@ -48,14 +48,14 @@ impl<'a> Place<'a> {
 }
 
 /// Reads one message.
-pub(super) fn read(
+pub(crate) fn read(
     into: &mut Gathered,
     needle: Needle,
     place: &Place,
     evidence: impl FnOnce() -> Evidence,
 ) {
     match needle {
-        Needle::Via | Needle::Gdrdma => {}
+        Needle::Via | Needle::Inside(_) | Needle::Gdrdma => {}
         Needle::Capability => capability(into, place, evidence),
         Needle::Network => network(into, place, evidence),
         Needle::SocketUsing => into.socket_using.add(evidence),
@@ -221,9 +221,9 @@ fn env(into: &mut Gathered, place: &Place, evidence: impl FnOnce() -> Evidence) 
 }
 
 fn version(into: &mut Gathered, place: &Place) {
-    let Some(b'N' | b'R') = place.before().last() else {
+    if !matches!(last(place.before(), 3), b"NCC" | b"RCC") {
         return;
-    };
+    }
     let value = version_word(place.after());
     if let Some(value) = place.whole(value, value.len()) {
         into.version(value);

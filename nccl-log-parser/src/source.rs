@@ -1,20 +1,20 @@
 //! Who printed a line: `HOST:PID:TID [CUDA_DEVICE] NCCL INFO `, the same in all versions (NCCL `src/debug.cc`).
 
-use super::bytes::{last, number_before};
+use crate::bytes::{last, number_before};
 
 /// Host names are shorter; so a broken line costs nothing.
 const HOST: usize = 253;
 
 /// The process that printed a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Source<'a> {
+pub(crate) struct Source<'a> {
     pub host: &'a [u8],
     pub pid: u32,
 }
 
 /// Reads the prefix from its end; `before` ends where the message begins. What launchers, containers and terminals
 /// put before the host stays out of it.
-pub(super) fn source(before: &[u8]) -> Option<Source<'_>> {
+pub(crate) fn source(before: &[u8]) -> Option<Source<'_>> {
     let before = before.trim_ascii_end();
     let before = before.strip_suffix(b"NCCL INFO")?.trim_ascii_end();
     let (before, _) = number_before(before.strip_suffix(b"]")?)?;
