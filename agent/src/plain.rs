@@ -65,7 +65,7 @@ fn colour(text: &str) -> Option<usize> {
     let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';')?;
     let (numbers, rest) = numbers.split_at_checked(end)?;
     let fine =
-        |number: &str| number.is_empty() || number.parse().is_ok_and(|n: u8| n < 5 || n >= 30);
+        |number: &str| number.is_empty() || number.parse().is_ok_and(|n: u8| !(5..30).contains(&n));
     // one of 256 colours, or of all
     let of_many = numbers.starts_with("38;") || numbers.starts_with("48;");
     let short = end < 20 && (of_many || numbers.split(';').all(fine));
