@@ -17,6 +17,7 @@ mod nccl_log;
 mod output;
 mod plan;
 mod policy;
+mod rehearsal;
 mod rollback;
 mod schema;
 mod status;

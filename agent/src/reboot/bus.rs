@@ -113,9 +113,9 @@ async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T
 
 /// A service on the bus and the object that is spoken to.
 #[derive(Debug)]
-pub(super) struct Service {
+pub(super) struct Service<'a> {
     pub(super) name: &'static str,
-    pub(super) path: &'static str,
+    pub(super) path: &'a str,
     pub(super) interface: &'static str,
 }
 
@@ -130,7 +130,7 @@ impl Session {
     /// Calls a method and returns the reply.
     pub(super) async fn call<B>(
         &self,
-        to: &Service,
+        to: &Service<'_>,
         member: &'static str,
         body: &B,
     ) -> Result<Message, Fault>
@@ -143,7 +143,7 @@ impl Session {
     /// Calls a method and reads the reply as `T`.
     pub(super) async fn ask<B, T>(
         &self,
-        to: &Service,
+        to: &Service<'_>,
         member: &'static str,
         body: &B,
     ) -> Result<T, Fault>
@@ -159,7 +159,7 @@ impl Session {
     }
 
     /// Reads a property as `T`.
-    pub(super) async fn property<T>(&self, to: &Service, name: &'static str) -> Result<T, Fault>
+    pub(super) async fn property<T>(&self, to: &Service<'_>, name: &'static str) -> Result<T, Fault>
     where
         T: TryFrom<OwnedVariant>,
         T::Error: std::fmt::Display,
@@ -177,7 +177,7 @@ impl Session {
 
     async fn send<B>(
         &self,
-        to: &Service,
+        to: &Service<'_>,
         interface: &'static str,
         member: &'static str,
         asked: &'static str,

@@ -252,11 +252,32 @@ fn numbers_outside_their_range() {
         "`Mo`, which is no day",
         "Mon-Fri 22:00-06:00",
     );
+    for text in ["Berlin", "CET", "Europe/../x"] {
+        refused(
+            &gates(&format!("time_zone = \"{text}\"")),
+            (3, 13, text.len() + 2),
+            "not a time zone of a policy",
+            "Europe/Berlin",
+        );
+    }
+    let reboot = |line: &str| format!("[reboot]\n{line}\n");
     refused(
-        &gates("time_zone = \"Europe/Berlin\""),
-        (3, 13, 15),
-        "not a time zone of a policy",
-        "+02:00",
+        &reboot("delay = \"9s\""),
+        (3, 9, 4),
+        "9s is not between 10s and 24h",
+        "at once",
+    );
+    refused(
+        &reboot("delay = \"25h\""),
+        (3, 9, 5),
+        "25h is not between 10s and 24h",
+        "",
+    );
+    refused(
+        &reboot("message = \"two\\nlines\""),
+        (3, 11, 12),
+        "not a message for terminals",
+        "one line of plain ASCII",
     );
     refused(
         &gates("stop_file = \"stop\""),
