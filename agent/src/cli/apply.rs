@@ -129,7 +129,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         let help = "nothing was changed; `gdr-agent apply --no-reboot` stages without asking";
         arm_unit_active(&context.root)
             .and_then(|()| can_ask(&context.root, &policy))
-            .map_err(|refusal| person(refusal).help(help))?;
+            .map_err(|refusal| person(&refusal).help(help))?;
     }
     if wants_reboot && policy.reboot.coordinator == gdr_policy::Coordinator::Sentinel {
         plan.notes.push(reboot::KURED.to_owned());
@@ -149,7 +149,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
 /// Asks what can be asked without changing anything.
 fn rehearse(context: &Context, digest: String, policy: &Policy) -> Result<Exit, CliError> {
     // Of a directory nobody is asked: the bus and the network are those of another machine.
-    let rehearsal = Rehearsal::of(&context.root, policy, context.root.is_live()).map_err(person)?;
+    let rehearsal = Rehearsal::of(&context.root, policy, context.root.is_live())
+        .map_err(|refusal| person(&refusal))?;
     let output = Output {
         schema: "gdr-agent/apply/v1",
         digest,
@@ -167,7 +168,7 @@ fn rehearse(context: &Context, digest: String, policy: &Policy) -> Result<Exit, 
 }
 
 /// Whatever keeps a reboot from being asked for at all is a person's to mend.
-fn person(refusal: reboot::Refusal) -> CliError {
+fn person(refusal: &reboot::Refusal) -> CliError {
     CliError::new(Exit::Person, refusal.kind().as_str(), refusal.to_string())
 }
 

@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub fn arm_unit_active(root: &Root) -> Result<(), Refusal> {
     let booted = root
         .stat(BOOTED)
-        .map_err(|e: SysError| refused(e.to_string()))?;
+        .map_err(|e: SysError| refused(&e.to_string()))?;
     if !root.is_live() || booted.is_none() {
         return Ok(());
     }
@@ -43,7 +43,7 @@ pub fn start_arm_unit(places: &[Bus], limit: Duration) -> Result<(), Refusal> {
     for bus in places {
         match bus.run(state(bus)) {
             Ok(state) => return start(bus, &state, limit),
-            Err(fault @ Fault::Error { .. }) => return Err(refused(explain(&fault))),
+            Err(fault @ Fault::Error { .. }) => return Err(refused(&explain(&fault))),
             Err(fault) => tried.push(fault.to_string()),
         }
     }
@@ -73,30 +73,29 @@ fn start(bus: &Bus, before: &State, limit: Duration) -> Result<(), Refusal> {
     }
     let until = clock::now() + limit;
     if let Err(fault) = bus.run(start_job(bus)) {
-        return Err(refused(explain(&fault)));
+        return Err(refused(&explain(&fault)));
     }
     loop {
-        let now = bus.run(state(bus)).map_err(|e| refused(explain(&e)))?;
+        let now = bus.run(state(bus)).map_err(|e| refused(&explain(&e)))?;
         match now.active.as_str() {
             "active" => return Ok(()),
             "failed" => {
                 return Err(refused(
-                    "its start failed; see `journalctl -u gdr-agent-arm.service`".to_owned(),
+                    "its start failed; see `journalctl -u gdr-agent-arm.service`",
                 ));
             }
             "inactive" if !now.job && !now.conditions => {
                 return Err(refused(
-                    "its conditions are not met (`systemctl status gdr-agent-arm.service`)"
-                        .to_owned(),
+                    "its conditions are not met (`systemctl status gdr-agent-arm.service`)",
                 ));
             }
             "inactive" if !now.job => {
                 return Err(refused(
-                    "it was started and is inactive again; see `journalctl -u gdr-agent-arm.service`".to_owned(),
+                    "it was started and is inactive again; see `journalctl -u gdr-agent-arm.service`",
                 ));
             }
             other if clock::now() >= until => {
-                return Err(refused(format!(
+                return Err(refused(&format!(
                     "it was started and is still {} after {limit:?}; see `systemctl list-jobs`",
                     one_line(other)
                 )));
@@ -110,13 +109,12 @@ fn loaded(load: &str) -> Result<(), Refusal> {
     match load {
         "loaded" => Ok(()),
         "not-found" => Err(refused(
-            "systemd does not know it; install the package again, or run `systemctl daemon-reload`"
-                .to_owned(),
+            "systemd does not know it; install the package again, or run `systemctl daemon-reload`",
         )),
         "masked" => Err(refused(
-            "somebody has masked it; `systemctl unmask gdr-agent-arm.service`".to_owned(),
+            "somebody has masked it; `systemctl unmask gdr-agent-arm.service`",
         )),
-        other => Err(refused(format!(
+        other => Err(refused(&format!(
             "systemd could not load it ({}); see `systemctl status gdr-agent-arm.service`",
             one_line(other)
         ))),
@@ -164,7 +162,7 @@ fn explain(fault: &Fault) -> String {
     format!("{fault}; {todo}")
 }
 
-fn refused(why: String) -> Refusal {
+fn refused(why: &str) -> Refusal {
     Refusal::NotPermitted {
         text: format!(
             "{ARM_UNIT} is not active, without which a reboot would not try the new command line: {why}"
