@@ -74,7 +74,6 @@ fn place_in_week(local: i64) -> (u8, u16) {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use std::path::Path;
 
