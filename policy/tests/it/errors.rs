@@ -690,3 +690,34 @@ fn large_files_full_of_mistakes_stay_bounded() {
     let found = errors(&format!("version = 1\nkernel = {{{unknown} }}\n"));
     assert_eq!(found.len(), 101);
 }
+
+/// Who else reboots a node has a warning of its own, or none.
+#[test]
+fn a_warning_before_a_reboot_is_for_those_who_go_through_logind() {
+    let fleet = "[reboot.fleetlock]\nurl = \"https://lock.example/\"\n";
+    for (coordinator, warns) in [
+        ("logind", 0),
+        ("fleetlock", 0),
+        ("rebootmgr", 2),
+        ("sentinel", 2),
+        ("none", 2),
+    ] {
+        let text = format!(
+            "version = 1\n[reboot]\ncoordinator = \"{coordinator}\"\ndelay = \"10m\"\nmessage = \"x\"\n{fleet}"
+        );
+        let loaded = load(&[source("policy.toml", &text)]).unwrap();
+        assert_eq!(
+            loaded.warnings.0.len(),
+            warns,
+            "{coordinator}: {}",
+            loaded.warnings
+        );
+        assert!(
+            loaded
+                .warnings
+                .0
+                .iter()
+                .all(|w| w.message.contains(coordinator))
+        );
+    }
+}
