@@ -7,7 +7,7 @@ use crate::check;
 use crate::types::{
     AcsBit, AcsMethod, AcsScope, AfterFailure, Bake, BusyGpu, CheckGroup, Coordinator, Duration,
     Fallback, FilePath, FleetlockGroup, FleetlockUrl, GdrPath, IommuMode, KernelArg, Peer,
-    PeermemPackage, Selector, TimeZone, Window,
+    PeermemPackage, Selector, TimeZone, WallMessage, Window,
 };
 
 /// The policy format that this crate reads.
@@ -172,6 +172,13 @@ pub struct Reboot {
     /// work.
     #[schemars(extend("examples" = [false], "x-since" = "0.1.0"))]
     pub respect_inhibitors: bool,
+    /// How long before a reboot through logind people on the node are warned; 10s to 24h. Without
+    /// it, or on the way back from a failed trial, the machine goes down at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Duration>,
+    /// What people on the node read about a reboot through logind, after the agent's own words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<WallMessage>,
     /// What must be open before anybody is asked.
     pub gates: Gates,
     /// The FleetLock server; needed by `coordinator = "fleetlock"`.

@@ -428,7 +428,7 @@ fn cases() -> Vec<Case> {
                 put(node, "etc/passwd", "root:x:0:0:root:/root:/bin/bash\n");
                 let home = node.path().join("root");
                 std::fs::create_dir_all(&home).unwrap();
-                std::fs::set_permissions(home, std::fs::Permissions::from_mode(0)).unwrap();
+                std::fs::set_permissions(home, std::fs::Permissions::from_mode(0o000)).unwrap();
             },
             log: None,
             first: "nccl.env-net-disabled",

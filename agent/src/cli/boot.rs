@@ -260,7 +260,9 @@ fn deadline(context: &Context) -> Result<Exit, CliError> {
 
 fn reconcile(context: &Context) -> Result<Exit, CliError> {
     acs(context)?;
-    if status::last(&context.root)?.is_none_or(|r| r.txn.state.is_final()) {
+    let boot = boot_id(&context.root);
+    let over = |r: Record| r.txn.state.is_final() && !r.txn.awaits_reboot(&boot);
+    if status::last(&context.root)?.is_none_or(over) {
         return Ok(Exit::Done);
     }
     let Some(mut engine) = open_if_free(context, "boot reconcile")? else {
@@ -277,6 +279,8 @@ fn reconcile(context: &Context) -> Result<Exit, CliError> {
         }
         State::Granted | State::Armed => engine.look_after()?,
         State::RollingBack if record.txn.granted => engine.look_after()?,
+        // A person ended it, and the reboot that had been granted could not be called back then.
+        state if state.is_final() => engine.release()?,
         State::Staged | State::RollingBack | State::Verified | State::Committing => {
             let event = Event::Booted(look(context, &record));
             engine.send(event)?;
@@ -293,7 +297,8 @@ fn ask(context: &Context) -> Result<Exit, CliError> {
     };
     let outstanding =
         !record.txn.state.is_final() && asked_apart(&context.root, &record.work.policy);
-    if !outstanding && record.work.lock.is_none() {
+    let comes = record.txn.state.is_final() && record.txn.awaits_reboot(&boot_id(&context.root));
+    if !outstanding && !comes && record.work.lock.is_none() {
         return Ok(Exit::Done);
     }
     let Some(mut engine) = open_if_free(context, "boot ask")? else {

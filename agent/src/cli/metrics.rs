@@ -9,6 +9,7 @@ use super::status::last;
 use super::topology::policy_or_default;
 use super::{CliError, Context, Exit};
 use crate::acs::repairs::{self, Repairs};
+use crate::apply::boot_id;
 use crate::checks::{self, Check, Outcome, Severity};
 use crate::journal;
 use crate::machine::{State, TxnId};
@@ -189,7 +190,7 @@ fn transaction(context: &Context) -> Result<Transaction, CliError> {
         });
     };
     let waiting = state::waiting(&context.root)?;
-    let waiting = waiting.filter(|w| w.concerns(&record));
+    let waiting = waiting.filter(|w| w.concerns(&record, &boot_id(&context.root)));
     Ok(Transaction {
         state: record.txn.state,
         time: Some(record.time),

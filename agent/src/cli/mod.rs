@@ -18,6 +18,7 @@ mod output;
 mod plan;
 mod policy;
 mod powers;
+mod rehearsal;
 mod rollback;
 mod schema;
 mod status;

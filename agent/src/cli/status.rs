@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::output::{paint, style};
 use super::{CliError, Context, Exit};
+use crate::apply::boot_id;
 use crate::journal::{Journal, Record};
 use crate::machine::{Budget, Failure, State};
 use crate::plain::counted;
@@ -94,7 +95,7 @@ impl Status {
     pub(super) fn of(root: &Root, record: &Record) -> Self {
         let mut status = Self::of_record(record);
         let waiting = state::waiting(root).ok().flatten();
-        let ours = waiting.filter(|w| w.concerns(record));
+        let ours = waiting.filter(|w| w.concerns(record, &boot_id(root)));
         status.waiting = ours.map(|w| Waiting {
             wants: w.wants,
             kind: w.kind,

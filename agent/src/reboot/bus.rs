@@ -148,9 +148,9 @@ pub(crate) async fn within<T>(limit: Duration, future: impl Future<Output = T>) 
 
 /// A service on the bus and the object that is spoken to.
 #[derive(Debug)]
-pub(crate) struct Service {
+pub(crate) struct Service<'a> {
     pub(crate) name: &'static str,
-    pub(crate) path: &'static str,
+    pub(crate) path: &'a str,
     pub(crate) interface: &'static str,
 }
 
@@ -165,7 +165,7 @@ impl Session {
     /// Calls a method and returns the reply.
     pub(crate) async fn call<B>(
         &self,
-        to: &Service,
+        to: &Service<'_>,
         member: &'static str,
         body: &B,
     ) -> Result<Message, Fault>
@@ -178,7 +178,7 @@ impl Session {
     /// Calls a method and reads the reply as `T`.
     pub(crate) async fn ask<B, T>(
         &self,
-        to: &Service,
+        to: &Service<'_>,
         member: &'static str,
         body: &B,
     ) -> Result<T, Fault>
@@ -194,7 +194,7 @@ impl Session {
     }
 
     /// Reads a property as `T`.
-    pub(crate) async fn property<T>(&self, to: &Service, name: &'static str) -> Result<T, Fault>
+    pub(crate) async fn property<T>(&self, to: &Service<'_>, name: &'static str) -> Result<T, Fault>
     where
         T: TryFrom<OwnedVariant>,
         T::Error: std::fmt::Display,
@@ -212,7 +212,7 @@ impl Session {
 
     async fn send<B>(
         &self,
-        to: &Service,
+        to: &Service<'_>,
         interface: &'static str,
         member: &'static str,
         asked: &'static str,

@@ -71,6 +71,20 @@ impl Refusal {
         }
     }
 
+    /// The reason and the remedy, without what was asked for.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Denied { text, .. }
+            | Self::Busy { text }
+            | Self::Gate { text, .. }
+            | Self::Unreachable { text }
+            | Self::NotPermitted { text }
+            | Self::Protocol { text }
+            | Self::Record { text, .. } => text,
+        }
+    }
+
     /// Who holds the machine up, if that is why.
     #[must_use]
     pub fn holders(&self) -> &[Holder] {

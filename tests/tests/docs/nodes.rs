@@ -82,7 +82,7 @@ impl Stage {
                 "quiet iommu=pt pcie_acs_override=downstream,multifunction",
             ),
             "line:contradiction" => {
-                default_line(node, "quiet iommu=pt intel_iommu=on intel_iommu=off")
+                default_line(node, "quiet iommu=pt intel_iommu=on intel_iommu=off");
             }
             "line:good" => default_line(node, "quiet intel_iommu=on iommu=pt"),
             "edited" => edit_defaults(node, "quiet hugepages=16"),
