@@ -175,9 +175,11 @@ pub struct Reboot {
     /// How long before a reboot through logind people on the node are warned; 10s to 24h. Without
     /// it, or on the way back from a failed trial, the machine goes down at once.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["10m"], "x-since" = "0.1.0"))]
     pub delay: Option<Duration>,
     /// What people on the node read about a reboot through logind, after the agent's own words.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["new kernel settings, ask ops@example.com"], "x-since" = "0.1.0"))]
     pub message: Option<WallMessage>,
     /// What must be open before anybody is asked.
     pub gates: Gates,
@@ -200,7 +202,7 @@ pub struct Gates {
     #[schemars(length(max = 64), extend("examples" = [["Mon-Fri 22:00-06:00", "Sat,Sun 00:00-24:00"]], "x-since" = "0.1.0", "uniqueItems" = true))]
     pub windows: Vec<Window>,
     /// The clock that windows are read on.
-    #[schemars(extend("examples" = ["+02:00"], "x-since" = "0.1.0"))]
+    #[schemars(extend("examples" = ["Europe/Berlin"], "x-since" = "0.1.0"))]
     pub time_zone: TimeZone,
     /// While this file is there, nothing reboots, the way back from a failed trial included. Its
     /// first line is shown as the reason.
