@@ -49,6 +49,21 @@ fn main() {
             ..faults("policy that fails on 2 % of nodes, `failed = \"hold\"`, the same faults")
         },
     ];
+    let scenarios = scenarios.into_iter().chain([
+        Scenario {
+            forgets: Some(4 * 3600),
+            ..faults("good policy, the same faults, and the server loses its state every 4 h")
+        },
+        Scenario {
+            jumps: 10_000,
+            ..faults("good policy, the same faults, and 1 % of runs after the clock has jumped by up to a month")
+        },
+        Scenario {
+            dead: 5_000,
+            fails: 100_000,
+            ..quiet("policy that fails on 10 % of nodes, 0.5 % of boots never end, those back included")
+        },
+    ]);
     println!(
         "| {nodes} nodes, {slots} slots | hours | committed | back | waiting | dead | failed trials | most down | most under way | requests/min |"
     );

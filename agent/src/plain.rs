@@ -1,6 +1,6 @@
 //! One line of a program's output, without what terminals are told in it.
 
-use crate::nccl_log::harmless;
+use nccl_log_parser::{harmless, is_command};
 
 /// Longer lines are of no interest here; they are cut, so that one costs no more than its length.
 const LONGEST: usize = 4096;
@@ -35,6 +35,54 @@ pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(200) {
         Some((at, _)) => format!("{}...", text.get(..at).unwrap_or_default()),
         None => text,
+    }
+}
+
+/// Text of several lines with our own colours, and nothing else that a terminal takes for a command: whatever a file, a log or
+/// a name has brought along is written out.
+pub(crate) fn tame(text: &str) -> String {
+    let mut tame = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let colour = (c == '\u{1b}').then(|| colour(rest)).flatten();
+        let length = colour.unwrap_or(c.len_utf8());
+        let (piece, more) = rest.split_at(length);
+        if colour.is_some() || matches!(c, '\n' | '\t') {
+            tame.push_str(piece);
+        } else if is_command(c) {
+            tame.extend(c.escape_default());
+        } else {
+            tame.push(c);
+        }
+        rest = more;
+    }
+    tame
+}
+
+/// The length of a colour's sequence (`ESC [ 1 ; 31 m`) at the start of a text. Blinking, hiding and turning round are none.
+fn colour(text: &str) -> Option<usize> {
+    let numbers = text.strip_prefix("\u{1b}[")?;
+    let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    let (numbers, rest) = numbers.split_at_checked(end)?;
+    let fine =
+        |number: &str| number.is_empty() || number.parse().is_ok_and(|n: u8| !(5..30).contains(&n));
+    // one of 256 colours, or of all
+    let of_many = numbers.starts_with("38;") || numbers.starts_with("48;");
+    let short = end < 20 && (of_many || numbers.split(';').all(fine));
+    (rest.starts_with('m') && short).then_some(2 + end + 1)
+}
+
+/// A count with what is counted: `1 port`, `2 ports`, `0 processes`. The last word is made plural.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ if what.ends_with('s') || what.ends_with('x') || what.ends_with("ch") => {
+            format!("{count} {what}es")
+        }
+        _ => match what.strip_suffix("ry") {
+            Some(stem) => format!("{count} {stem}ries"),
+            None => format!("{count} {what}s"),
+        },
     }
 }
 
@@ -82,6 +130,44 @@ mod tests {
         assert!(lines[1].starts_with("        word"));
         assert!(lines.iter().any(|line| line.trim() == long));
         assert_eq!(lines.last().unwrap().trim(), "end");
+    }
+
+    #[test]
+    fn colours_stay_and_commands_are_written_out() {
+        for text in [
+            "a\tb\nc",
+            "\u{1b}[1m\u{1b}[38;5;9mred\u{1b}[0m \u{1b}[m",
+            "Übermaß",
+        ] {
+            assert_eq!(tame(text), text);
+        }
+        for (text, shown) in [
+            ("\u{1b}[2J", "\\u{1b}[2J"),
+            ("\u{1b}]0;title\u{7}", "\\u{1b}]0;title\\u{7}"),
+            // hidden, blinking, turned round; a sequence without an end
+            ("\u{1b}[8m", "\\u{1b}[8m"),
+            ("\u{1b}[31;5m", "\\u{1b}[31;5m"),
+            ("\u{1b}[31", "\\u{1b}[31"),
+            ("\u{1b}", "\\u{1b}"),
+            ("\r\u{8}\u{9b}2J", "\\r\\u{8}\\u{9b}2J"),
+            ("a\u{202e}b", "a\\u{202e}b"),
+        ] {
+            assert_eq!(tame(text), shown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        let said = |count| ["port", "process", "entry", "box", "path"].map(|w| counted(count, w));
+        assert_eq!(
+            said(0).join(" "),
+            "0 ports 0 processes 0 entries 0 boxes 0 paths"
+        );
+        assert_eq!(said(1).join(" "), "1 port 1 process 1 entry 1 box 1 path");
+        assert_eq!(
+            said(2).join(" "),
+            "2 ports 2 processes 2 entries 2 boxes 2 paths"
+        );
     }
 
     #[test]

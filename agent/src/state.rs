@@ -40,10 +40,10 @@ pub struct Waiting {
 impl Waiting {
     /// Whether it still says something about the last record: what a rollback has ended is not waited for.
     #[must_use]
-    pub fn concerns(&self, record: &Record) -> bool {
+    pub fn concerns(&self, record: &Record, boot_id: &str) -> bool {
         let over = record.txn.state.is_final();
         let outstanding = if self.wants == Self::RELEASE {
-            over && record.work.lock.is_some()
+            over && (record.work.lock.is_some() || record.txn.awaits_reboot(boot_id))
         } else {
             !over
         };
@@ -52,7 +52,7 @@ impl Waiting {
 
     /// What [`Waiting::wants`] is for a reboot.
     pub const REBOOT: &str = "reboot";
-    /// What it is for giving back what a coordinator holds.
+    /// What it is for giving back what a coordinator holds, and for calling a reboot back.
     pub const RELEASE: &str = "release";
 }
 

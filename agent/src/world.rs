@@ -1,6 +1,6 @@
 //! Everything that was read, held together, so that plan, checks and reports see the same instant.
 
-use std::time::Duration;
+use std::time::Instant;
 
 use gdr_policy::{AcsScope, Policy};
 
@@ -8,6 +8,7 @@ use crate::acs::with_selectors;
 use crate::checks::{self, Check};
 use crate::facts::pci::{Depth, conditions, functions};
 use crate::facts::{Facts, More};
+use crate::measure::{self, Measured};
 use crate::package::{self, Survey};
 use crate::pci::RawFunction;
 use crate::pci::clear::{self, AcsPlan, Conditions};
@@ -15,7 +16,7 @@ use crate::pci::topology::Topology;
 use crate::pci::tree::Tree;
 use crate::plan::{self, Decision, Plan};
 use crate::state::{self, Committed, Quarantine, StateError};
-use crate::sys::Root;
+use crate::sys::{Ask, Root};
 
 /// What is, and what the agent remembers.
 #[derive(Debug)]
@@ -132,8 +133,20 @@ impl World {
         })
     }
 
+    /// Has perftest run where the policy wants that, until then at most. `tell` hears of each test.
+    pub fn measure(
+        &self,
+        root: &Root,
+        policy: &Policy,
+        until: Instant,
+        tell: &dyn Fn(&str),
+    ) -> Option<Vec<Measured>> {
+        let topology = || self.ports(policy).topology;
+        checks::measures(policy).then(|| measure::all(root, policy, &topology(), until, tell))
+    }
+
     /// Reads what checks look at beyond what plans are made from. With `ask`, nvidia-smi is run.
-    pub fn read_more(&mut self, root: &Root, policy: &Policy, ask: Option<Duration>) {
+    pub fn read_more(&mut self, root: &Root, policy: &Policy, ask: Option<Ask<'_>>) {
         let (more, env) = More::read(root, &self.functions, &self.ports(policy).topology, ask);
         self.more = more;
         self.facts.nccl_env = env;

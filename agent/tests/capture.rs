@@ -82,6 +82,10 @@ fn archive() -> Archive {
             name: "job.log".into(),
             bytes: b"a log\n".to_vec(),
         }],
+        perftest: vec![Log {
+            name: "gpu.txt".into(),
+            bytes: b"initializing CUDA\n".to_vec(),
+        }],
     }
 }
 
@@ -203,6 +207,8 @@ fn names_that_lead_elsewhere_and_special_files_are_refused() {
         ("root/etc/link2", EntryType::Symlink, "/etc/shadow"),
         ("root/etc/a", EntryType::Regular, ""),
         ("logs/1", EntryType::Regular, ""),
+        ("perftest/1", EntryType::Regular, ""),
+        ("perftest/../root/etc/b", EntryType::Regular, ""),
     ] {
         let mut members = Members::good();
         members.add(name, kind, b"", target);
@@ -274,6 +280,8 @@ fn manifests_that_lie_are_refused() {
         m["nodes"]["/sys/devices/large"]["size"] = 3.into()
     }));
     damaged(bend(|m| m["logs"] = serde_json::json!(["a", "b"])));
+    damaged(bend(|m| m["perftest"] = serde_json::json!(["a", "b"])));
+    hostile(bend(|m| m["perftest"] = serde_json::json!([])));
     damaged(bend(|m| m["more"] = true.into()));
     let other = bend(|m| m["schema"] = "gdr-agent/capture-archive/v9".into());
     assert!(matches!(other, ArchiveError::OtherVersion(_)), "{other}");
@@ -330,6 +338,50 @@ fn a_cut_archive_is_never_a_smaller_one() {
     let mut longer = packed.clone();
     longer.push(0);
     assert!(unpack(&longer).is_err());
+}
+
+/// Names of megabytes and paths by thousands are an error or are read, in no time, and no message has all of them.
+#[test]
+fn giant_names_and_thousands_of_paths() {
+    let short = |error: ArchiveError| {
+        let text = error.to_string();
+        assert!(
+            text.len() < 400 && !text.contains('\u{1b}'),
+            "{} bytes",
+            text.len()
+        );
+    };
+    let giant = |of: &str| format!("/{}", of.repeat((1 << 20) / of.len()));
+    for path in [
+        giant("x"),
+        giant("\u{1b}[2J"),
+        giant("d/").trim_end_matches('/').to_owned(),
+    ] {
+        // nobody has packed it
+        let mut members = Members::good();
+        members.manifest(|m| m["nodes"][&path] = m["nodes"]["/etc/a"].clone());
+        short(members.error());
+        // it is there
+        let mut large = archive();
+        large.tree.nodes.insert(path.clone(), file(b"x"));
+        let packed = pack(&large);
+        match packed.and_then(|packed| unpack(&packed)) {
+            Ok(found) => assert_eq!(found, large),
+            Err(error) => short(error),
+        }
+        let mut away = archive();
+        away.tree
+            .nodes
+            .insert(path.clone(), link("../".repeat(600_000).as_str()));
+        short(pack(&away).and_then(|packed| unpack(&packed)).unwrap_err());
+    }
+    let mut many = archive();
+    for at in 0..20_000 {
+        many.tree.nodes.insert(format!("/proc/{at}"), file(b""));
+        many.tree.absent.insert(format!("/proc/{at}/environ"));
+    }
+    let packed = pack(&many).unwrap();
+    assert_eq!(unpack(&packed).unwrap(), many);
 }
 
 /// A Zstandard frame of blocks that repeat one byte (RFC 8878 3.1.1.2): 1.25 GiB from 40 KB.

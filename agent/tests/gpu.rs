@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use gdr_agent::acs::with_selectors;
 use gdr_agent::capture;
+use gdr_agent::checks::Severity;
 use gdr_agent::facts::pci::{Depth, functions};
 use gdr_agent::facts::{gpus, rdma_devices};
 use gdr_agent::gpu::topo::{Cell, Matrix, compare};
@@ -26,7 +27,7 @@ use gdr_agent::gpu::{Asked, Gpus, Smi, findings};
 use gdr_agent::pci::path::PathKind;
 use gdr_agent::pci::topology::Topology;
 use gdr_agent::pci::tree::Tree;
-use gdr_agent::sys::Root;
+use gdr_agent::sys::{Ask, Root};
 use gdr_policy::Policy;
 use gdr_tests::node::{self, NodeSpec};
 use proptest::prelude::*;
@@ -405,7 +406,12 @@ fn made(spec: &NodeSpec) -> Made {
     Made { dir, root }
 }
 
-fn read(root: &Root, ask: Option<Duration>) -> (Topology, Gpus) {
+fn read(root: &Root, limit: Option<Duration>) -> (Topology, Gpus) {
+    read_telling(root, limit, &|_| {})
+}
+
+fn read_telling(root: &Root, limit: Option<Duration>, tell: &dyn Fn(&str)) -> (Topology, Gpus) {
+    let ask = limit.map(|limit| Ask { limit, tell });
     with_selectors(&Policy::default().devices, |selectors| {
         let functions = functions(root, &Depth::Topology(selectors)).unwrap();
         let topology = Topology::of(&Tree::build(&functions), selectors);
@@ -444,6 +450,54 @@ fn windows_that_are_small_and_could_be_larger() {
     assert!(small[1].fix.as_ref().unwrap().contains("Above 4G Decoding"));
 }
 
+/// A Resizable BAR capability written into the GPU's space: BAR 2 with 64 GiB (16) now, and 64 and 128 GiB supported.
+#[test]
+fn a_window_that_could_be_larger_by_its_capability() {
+    let node = made(&NodeSpec {
+        bar1: 64 << 30,
+        ..NodeSpec::default()
+    });
+    let windows = read(&node.root, None).1.windows;
+    let bar = u32::from(windows[0].bar.unwrap());
+    assert!(windows[0].sizes.is_empty());
+    let path = node
+        .dir
+        .path()
+        .join("sys/bus/pci/devices/0000:18:00.0/config");
+    let mut space = std::fs::read(&path).unwrap();
+    let mut put = |at: usize, value: u32| space[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    // at the end of the chain, whatever the node has before it
+    let mut last = 0x100;
+    loop {
+        let next = u32::from_le_bytes(
+            std::fs::read(&path).unwrap()[last..last + 4]
+                .try_into()
+                .unwrap(),
+        );
+        if next >> 20 == 0 {
+            put(last, next | 0x400 << 20);
+            break;
+        }
+        last = (next >> 20) as usize;
+    }
+    put(0x400, 0x0001_0015);
+    put(0x404, 0b11 << (4 + 16));
+    put(0x408, 16 << 8 | 1 << 5 | bar);
+    std::fs::write(&path, space).unwrap();
+    let (_, gpus) = read(&node.root, None);
+    assert_eq!(gpus.windows[0].sizes, [64 << 30, 128 << 30]);
+    let found = findings(&gpus);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(
+        (found[0].id.as_str(), found[0].severity),
+        ("bar1.small", Severity::Warning)
+    );
+    assert_eq!(
+        found[0].evidence[1],
+        "/sys/bus/pci/devices/0000:18:00.0/config: Resizable BAR: it could have 131072 MiB"
+    );
+}
+
 /// nvidia-smi cannot be had without a GPU: a script stands in for one that hangs and one that has no driver.
 #[test]
 fn a_program_that_hangs_and_one_without_a_driver() {
@@ -462,9 +516,18 @@ fn a_program_that_hangs_and_one_without_a_driver() {
     );
     put("kill -STOP $$");
     let start = Instant::now();
-    let (_, hung) = read(&node.root, Some(Duration::from_secs(1)));
+    let told = std::cell::RefCell::new(Vec::new());
+    let tell = |text: &str| told.borrow_mut().push(text.to_owned());
+    let (_, hung) = read_telling(&node.root, Some(Duration::from_secs(2)), &tell);
     assert!(start.elapsed() < Duration::from_secs(15));
     assert_eq!(ids(&hung), ["gpu.smi-hung"]);
+    // each second from the first on, and that it is over
+    let told = told.take();
+    assert_eq!(
+        told[0],
+        "nvidia-smi -q -x has been running for 1 s; it is stopped after 2"
+    );
+    assert_eq!(told.last().map(String::as_str), Some(""));
     put(
         "echo \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\"; exit 9",
     );
@@ -485,6 +548,7 @@ fn a_program_that_hangs_and_one_without_a_driver() {
             pid: None,
             tree,
             logs: Vec::new(),
+            perftest: Vec::new(),
         };
         let packed = capture::pack(&archive).unwrap();
         let tree = capture::unpack(&packed).unwrap().tree;

@@ -394,3 +394,42 @@ fn time_grows_with_the_size_and_no_faster() {
         });
     }
 }
+
+/// A unit with ProtectHome=yes sees empty directories without permissions in place of homes: what is in the real ones is not known.
+#[test]
+fn a_home_that_a_unit_hides_is_unknown_and_an_empty_one_is_not() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("etc")).unwrap();
+    std::fs::create_dir_all(dir.path().join("root")).unwrap();
+    std::fs::write(
+        dir.path().join("etc/passwd"),
+        "root:x:0:0:root:/root:/bin/bash\n",
+    )
+    .unwrap();
+    let root = gdr_agent::sys::Root::open(dir.path()).unwrap();
+    let of_root = || {
+        let env = gdr_agent::facts::nccl_files(&root);
+        let file = env.files.into_iter().find(|file| file.uid == Some(0));
+        file.unwrap().lines
+    };
+    assert!(!of_root().is_unknown(), "it is there, and has no such file");
+    let mode = |mode| {
+        let home = dir.path().join("root");
+        std::fs::set_permissions(home, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(0o000);
+    let hidden = of_root();
+    assert!(hidden.is_unknown() && hidden.get().is_none(), "{hidden:?}");
+    // as root it can be entered, and then says why
+    if std::fs::read_dir(dir.path().join("root")).is_ok() {
+        let why = hidden.unknown.unwrap();
+        assert!(
+            why.contains("/root is closed to everybody") && why.contains("ProtectHome"),
+            "{why}"
+        );
+    }
+    mode(0o700);
+    std::fs::write(dir.path().join("root/.nccl.conf"), "NCCL_IB_DISABLE=1\n").unwrap();
+    assert_eq!(of_root().get().map(Vec::len), Some(1));
+}

@@ -93,3 +93,71 @@ fn dead_nodes_hold_their_slots_until_nobody_can_reboot() {
     assert_eq!((outcome.dead, outcome.held), (SLOTS, SLOTS));
     assert_eq!(outcome.committed + outcome.waiting + outcome.dead, NODES);
 }
+
+/// Nodes that were under way stay under way, and as many more may begin: that is what a server loses with its state,
+/// and no more.
+#[test]
+fn a_server_that_forgets_who_holds_a_slot_lets_as_many_more_begin_and_no_node_is_lost() {
+    for seed in 0..5 {
+        let outcome = run(Scenario {
+            seed,
+            fails: 100_000,
+            lost: 20_000,
+            forgets: Some(2 * 3600),
+            ..Scenario::quiet("forgets", NODES, SLOTS)
+        });
+        assert!(outcome.forgotten > 0, "{outcome:?}");
+        assert!(outcome.most_under_way > SLOTS, "{outcome:?}");
+        assert!(outcome.most_under_way <= 2 * SLOTS, "{outcome:?}");
+        assert_eq!((outcome.committed + outcome.back, outcome.held), (NODES, 0));
+    }
+}
+
+/// The budget is in the server's state: it is gone with it.
+#[test]
+fn a_server_that_forgets_loses_the_failure_budget_with_its_state() {
+    let outcome = run(Scenario {
+        fails: 1_000_000,
+        hold: true,
+        forgets: Some(4 * 3600),
+        ..Scenario::quiet("bad, held, forgotten", 5 * SLOTS, SLOTS)
+    });
+    assert!(outcome.failures > SLOTS, "{outcome:?}");
+    assert_eq!(outcome.committed, 0);
+}
+
+#[test]
+fn clocks_that_jump_by_weeks_stop_nobody() {
+    for seed in 0..5 {
+        let quiet = Scenario {
+            seed,
+            fails: 50_000,
+            outage: Some((1800, 4 * 3600)),
+            ..Scenario::quiet("jumps", NODES, SLOTS)
+        };
+        let jumps = run(Scenario {
+            jumps: 50_000,
+            ..quiet
+        });
+        assert_eq!(
+            (jumps.committed + jumps.back, jumps.held),
+            (NODES, 0),
+            "{jumps:?}"
+        );
+        let steady = run(quiet);
+        assert!(jumps.minutes <= 2 * steady.minutes, "{jumps:?} {steady:?}");
+    }
+}
+
+#[test]
+fn a_node_that_dies_on_the_way_back_holds_its_slot_and_nobody_elses() {
+    let outcome = run(Scenario {
+        fails: 1_000_000,
+        dead: 30_000,
+        ..Scenario::quiet("dies on the way back", NODES, SLOTS)
+    });
+    assert!(outcome.dead_on_the_way_back > 0, "{outcome:?}");
+    assert_eq!(outcome.held, outcome.dead, "{outcome:?}");
+    assert_eq!(outcome.committed, 0);
+    assert_eq!(outcome.back + outcome.waiting + outcome.dead, NODES);
+}

@@ -302,6 +302,123 @@ fn garbage_is_not_an_answer() {
     assert_eq!(refusal.kind(), Kind::Protocol, "{refusal}");
 }
 
+/// Without end, in every place where an answer may go on: no yes, no long wait, no flood in a terminal.
+#[test]
+fn a_server_that_never_comes_to_an_end_gets_no_reboot_and_no_patience() {
+    let many = |line: &str| format!("HTTP/1.1 500 No\r\n{}\r\n", line.repeat(20_000));
+    let replies: Vec<(&str, Reply)> = vec![
+        (
+            "interim answers",
+            Reply::Again("HTTP/1.1 100 Continue\r\n\r\n"),
+        ),
+        (
+            "early hints",
+            Reply::Again("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"),
+        ),
+        ("headers", Reply::Again("HTTP/1.1 500 No\r\nX: y\r\n")),
+        ("one line", Reply::Again("HTTP/1.1 500 No")),
+        ("blank lines", Reply::Again("\r\n")),
+        ("zeros", Reply::Again("\0\0\0\0\0\0\0\0")),
+        ("20000 headers", Reply::raw(many("X-Header: y\r\n"))),
+        (
+            "a header now and then",
+            Reply::Drip(b"HTTP/1.1 500 No\r\nX-Header: y\r\nX-".to_vec()),
+        ),
+        (
+            "a no, and a byte of its body now and then",
+            Reply::Drip(b"HTTP/1.1 500 No\r\nContent-Length: 1000000\r\n\r\nbusy\x1b[2J".to_vec()),
+        ),
+        (
+            "chunks that are none",
+            Reply::raw(
+                "HTTP/1.1 500 No\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nx\r\n",
+            ),
+        ),
+        (
+            "two lengths",
+            Reply::raw("HTTP/1.1 500 No\r\nContent-Length: 1\r\nContent-Length: 9\r\n\r\nx"),
+        ),
+        (
+            "a length that is none",
+            Reply::raw("HTTP/1.1 500 No\r\nContent-Length: -5\r\n\r\nx"),
+        ),
+        (
+            "another protocol from here on",
+            Reply::raw(
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n",
+            ),
+        ),
+        (
+            "a redirect with a terminal's commands",
+            Reply::raw(
+                "HTTP/1.1 307 Moved\r\nLocation: http://x/\x1b]0;owned\x07\r\nContent-Length: 0\r\n\r\n",
+            ),
+        ),
+    ];
+    for (what, reply) in replies {
+        let server = Server::start(Tls::None, move |_| reply.clone());
+        let next = Next::default();
+        let begin = Instant::now();
+        let (outcome, log) = ask(&client(&server.url("/"), &next), &next);
+        assert!(
+            begin.elapsed() < Duration::from_secs(10),
+            "{what}: {:?}",
+            begin.elapsed()
+        );
+        let text = outcome.expect_err(what).to_string();
+        assert!(text.len() < 1500, "{what}: {} bytes", text.len());
+        assert!(!text.contains(char::is_control), "{what}: {text:?}");
+        assert_eq!(log, ["recorded held=false"], "{what}");
+    }
+}
+
+/// Given back is only what the server says it has taken back.
+#[test]
+fn a_slot_is_not_given_back_by_anything_but_200() {
+    let replies: [Named; 6] = [
+        ("no", || Reply::status(500, "")),
+        ("accepted", || Reply::status(202, "")),
+        ("redirect", || {
+            Reply::raw("HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")
+        }),
+        ("garbage", || Reply::raw("SSH-2.0-OpenSSH_9.2p1\r\n")),
+        ("hangs up", || Reply::raw("")),
+        ("never ends", || {
+            Reply::Again("HTTP/1.1 100 Continue\r\n\r\n")
+        }),
+    ];
+    for (what, reply) in replies {
+        let server = Server::start(Tls::None, move |_| reply());
+        let next = Next::default();
+        assert!(client(&server.url("/"), &next).release().is_err(), "{what}");
+    }
+}
+
+/// A port that takes the connection and is silent, or hangs up, before there is any TLS.
+#[test]
+fn a_handshake_that_never_comes_is_no_answer_in_time() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/", listener.local_addr().unwrap());
+    let begin = Instant::now();
+    let next = Next::default();
+    let refusal = ask(&client(&url, &next), &next).0.unwrap_err();
+    assert_eq!(refusal.kind(), Kind::Unreachable, "{refusal}");
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    let hangs_up = std::thread::spawn(move || {
+        for stream in listener.incoming().take(2) {
+            drop(stream);
+        }
+    });
+    // The one above is still in the queue.
+    let refusal = ask(&client(&url, &next), &next).0.unwrap_err();
+    assert!(
+        matches!(refusal.kind(), Kind::Unreachable | Kind::Protocol),
+        "{refusal}"
+    );
+    hangs_up.join().unwrap();
+    assert!(next.log.borrow().iter().all(|line| line != "next asked"));
+}
+
 #[test]
 fn a_huge_body_is_neither_read_nor_kept() {
     for status in [200, 500] {

@@ -162,6 +162,33 @@ fn a_closed_gate_is_a_refusal_of_its_own_kind_and_nobody_else_is_asked() {
     }
 }
 
+/// While a granted reboot is only scheduled: what would harm somebody, and nothing that takes a network.
+#[test]
+fn a_stop_file_and_a_busy_gpu_object_to_a_reboot_that_is_scheduled() {
+    let dir = idle();
+    let root = Root::open(dir.path()).unwrap();
+    let all = format!(
+        "{FLEET}[reboot.gates]\nwindows = [\"00:00-00:01\"]\nstop_url = \"http://127.0.0.1:9/\"\n"
+    );
+    let objection = |back: bool| {
+        let chosen = choose(&root, &policy(&all)).unwrap();
+        chosen.objection(back).err().map(|no| no.to_string())
+    };
+    assert_eq!(objection(false), None);
+    put(dir.path(), "sys/module/nvidia_uvm/refcnt", "1\n");
+    assert!(objection(false).unwrap().contains("gpu"));
+    // Behind programs, the GPU is looked at after the slot.
+    put(
+        dir.path(),
+        "etc/gdr-agent/pre-reboot.d/10-drain",
+        "#!/bin/sh\n",
+    );
+    assert!(objection(false).unwrap().contains("gpu"));
+    put(dir.path(), "sys/module/nvidia_uvm/refcnt", "0\n");
+    put(dir.path(), "etc/gdr-agent/stop", "moving racks\n");
+    assert!(objection(false).unwrap().contains("moving racks"));
+}
+
 #[test]
 fn a_process_that_computes_closes_the_gpu_gate() {
     let plain = policy("");

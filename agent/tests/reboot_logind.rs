@@ -512,6 +512,7 @@ fn no_bus_is_said_with_its_path_and_what_to_do() {
 fn cancel_believes_the_property_and_not_the_answer() {
     let mut scheduled = Setup::new(Age::V257);
     scheduled.scheduled = ("reboot", 1_900_000_000_000_000);
+    scheduled.wall = "gdr-agent reboots this machine: trial of tx1";
     let scene_scheduled = scene(scheduled);
     assert_eq!(scene_scheduled.logind.cancel(), Ok(()));
     assert_eq!(scene_scheduled.logind.can(), Ok(()));

@@ -503,6 +503,26 @@ fn a_dry_run_says_who_would_be_asked_and_changes_nothing() {
         asked.iter().all(|q| q["answer"] == "not-asked"),
         "a directory asks nobody"
     );
+    // A plan says the same, for a node that has not begun.
+    let fresh = tempfile::tempdir().unwrap();
+    node::create(fresh.path(), &NodeSpec::default()).unwrap();
+    let drop_ins = fresh.path().join("etc/gdr-agent/policy.d");
+    std::fs::create_dir_all(&drop_ins).unwrap();
+    let policy = "etc/gdr-agent/policy.d/reboot.toml";
+    std::fs::copy(node.path().join(policy), fresh.path().join(policy)).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_gdr-agent"))
+        .arg("--root")
+        .arg(fresh.path())
+        .args(["--format", "json", "plan"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let who = |json: &serde_json::Value| -> Vec<String> {
+        let asked = json["reboot"]["would_ask"].as_array().unwrap();
+        asked.iter().map(|q| q["who"].to_string()).collect()
+    };
+    assert_eq!(who(&plan), who(&json));
     assert_eq!(node.record(), before);
     assert!(node.server.seen().is_empty());
 }

@@ -15,6 +15,7 @@ pub(crate) const REBOOTS: RangeInclusive<u32> = 0..=10;
 /// Entries of one list.
 pub(crate) const LIST: usize = 64;
 const DEADLINE_SECS: RangeInclusive<u64> = 60..=24 * 3600;
+const DELAY_SECS: RangeInclusive<u64> = 10..=24 * 3600;
 const HOOK_SECS: RangeInclusive<u64> = 1..=3600;
 const GBPS: RangeInclusive<f64> = 0.1..=10_000.0;
 /// Arguments that `kernel.iommu` decides about.
@@ -129,6 +130,13 @@ fn ranges(policy: &Policy, out: &mut Vec<Finding>) {
             [At::key("reboot.gates.hook_limit")],
             message,
         ));
+    }
+    if let Some(delay) = policy.reboot.delay
+        && !DELAY_SECS.contains(&delay.as_secs())
+    {
+        let message = format!("{delay} is not between 10s and 24h");
+        let help = "leave it out for a reboot at once";
+        out.push(Finding::error([At::key("reboot.delay")], message).help(help));
     }
     if let Some(bandwidth) = &policy.verify.bandwidth
         && !GBPS.contains(&bandwidth.min_gbps)
@@ -251,7 +259,7 @@ fn kernel(policy: &Policy, out: &mut Vec<Finding>) {
             ];
             let message = format!("`{}` is both set and removed", remove.name());
             out.push(Finding::error(at, message).help(
-                "setting an argument already replaces its other values; leave it out of remove",
+                "setting an argument already wins over its other values; leave it out of remove",
             ));
         }
     }
@@ -268,6 +276,27 @@ fn reboot(policy: &Policy, out: &mut Vec<Finding>) {
         out.push(
             Finding::error(at, message).help("add [reboot.fleetlock] with url = \"https://...\""),
         );
+    }
+    // Only logind is told when and with which words; the others have settings of their own.
+    let logind = matches!(
+        reboot.coordinator,
+        Coordinator::Logind | Coordinator::Fleetlock
+    );
+    for (key, set) in [
+        ("reboot.delay", reboot.delay.is_some()),
+        ("reboot.message", reboot.message.is_some()),
+    ] {
+        if set && !logind {
+            let at = [At::key(key), At::key("reboot.coordinator")];
+            let message = format!(
+                "{key} means nothing to coordinator = \"{}\"",
+                reboot.coordinator
+            );
+            out.push(
+                Finding::warning(at, message)
+                    .help("leave it out; it is for \"logind\" and \"fleetlock\""),
+            );
+        }
     }
 }
 

@@ -92,6 +92,8 @@ impl Default for Reboot {
             allow: false,
             max: 2,
             respect_inhibitors: true,
+            delay: None,
+            message: None,
             gates: Gates::default(),
             fleetlock: None,
         }

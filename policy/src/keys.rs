@@ -105,6 +105,14 @@ pub(crate) const KEYS: &[Key] = &[
         read: |d, v, c| set(&mut d.policy.reboot.respect_inhibitors, v, c),
     },
     Key {
+        path: "reboot.delay",
+        read: |d, v, c| set(&mut d.policy.reboot.delay, v, c),
+    },
+    Key {
+        path: "reboot.message",
+        read: |d, v, c| set(&mut d.policy.reboot.message, v, c),
+    },
+    Key {
         path: "reboot.gates.gpu",
         read: |d, v, c| set(&mut d.policy.reboot.gates.gpu, v, c),
     },

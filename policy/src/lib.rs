@@ -47,5 +47,5 @@ pub use starter::starter;
 pub use types::{
     AcsBit, AcsMethod, AcsScope, AfterFailure, Bake, BusyGpu, CheckGroup, Coordinator, Duration,
     Fallback, FilePath, FleetlockGroup, FleetlockUrl, GdrPath, Invalid, IommuMode, KernelArg,
-    ModuleName, PackageName, Peer, PeermemPackage, Selector, TimeZone, Window,
+    ModuleName, PackageName, Peer, PeermemPackage, Selector, TimeZone, WallMessage, Window,
 };

@@ -7,7 +7,7 @@ use crate::check;
 use crate::types::{
     AcsBit, AcsMethod, AcsScope, AfterFailure, Bake, BusyGpu, CheckGroup, Coordinator, Duration,
     Fallback, FilePath, FleetlockGroup, FleetlockUrl, GdrPath, IommuMode, KernelArg, Peer,
-    PeermemPackage, Selector, TimeZone, Window,
+    PeermemPackage, Selector, TimeZone, WallMessage, Window,
 };
 
 /// The policy format that this crate reads.
@@ -19,7 +19,7 @@ pub const VERSION: u32 = 1;
 #[schemars(rename = "Policy", title = "gdr-agent policy")]
 pub struct Policy {
     /// The format of the file. Required in policy.toml; a drop-in may repeat it.
-    #[schemars(extend("const" = 1))]
+    #[schemars(extend("examples" = [1], "x-since" = "0.1.0", "const" = 1))]
     pub version: u32,
     /// Which PCI functions count as a GPU and which as a NIC.
     #[serde(default)]
@@ -51,11 +51,13 @@ pub struct Policy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Devices {
-    /// GPUs, as vendor:device/class. One match is enough.
-    #[schemars(length(min = 1, max = 64), extend("uniqueItems" = true))]
+    /// GPUs, as vendor:device/class with four hex digits each, or `*` for any; `lspci -nn` prints
+    /// the numbers. One match is enough.
+    #[schemars(length(min = 1, max = 64), extend("examples" = [["10de:*/0302"]], "x-since" = "0.1.0", "uniqueItems" = true))]
     pub gpu: Vec<Selector>,
-    /// NICs, as vendor:device/class. One match is enough.
-    #[schemars(length(min = 1, max = 64), extend("uniqueItems" = true))]
+    /// NICs, written as in `devices.gpu`. One match is enough. A management port that matches
+    /// counts, too: its path to each GPU is then judged and cleared.
+    #[schemars(length(min = 1, max = 64), extend("examples" = [["15b3:*/0207", "1dd8:*/0200"]], "x-since" = "0.1.0", "uniqueItems" = true))]
     pub nic: Vec<Selector>,
 }
 
@@ -75,7 +77,9 @@ impl Devices {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Gdr {
-    /// The way that is set up and verified.
+    /// The way to GPU memory that is set up and verified. Naming one makes a fleet alike: a node
+    /// that cannot have it fails the check `gdr-path` instead of taking the other.
+    #[schemars(extend("examples" = ["dma-buf"], "x-since" = "0.1.0"))]
     pub path: GdrPath,
 }
 
@@ -83,9 +87,13 @@ pub struct Gdr {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Peermem {
-    /// The package that brings the module.
+    /// The package that brings the module. It is installed live, before any reboot; the package
+    /// manager and its repositories are the node's own.
+    #[schemars(extend("examples" = ["none"], "x-since" = "0.1.0"))]
     pub package: PeermemPackage,
-    /// Load the module now and at every boot.
+    /// Load the module now and at every boot. The file in modules-load.d is written only after the
+    /// trial; the trial boot has the module on its command line.
+    #[schemars(extend("examples" = [false], "x-since" = "0.1.0"))]
     pub load: bool,
 }
 
@@ -94,13 +102,17 @@ pub struct Peermem {
 #[serde(default, deny_unknown_fields)]
 pub struct Kernel {
     /// What the IOMMU does to the DMA of trusted devices. Which arguments that takes on this CPU
-    /// and kernel is the agent's knowledge.
+    /// and kernel is the agent's knowledge; the check `iommu` looks at the groups' type, not at the
+    /// arguments.
+    #[schemars(extend("examples" = ["keep"], "x-since" = "0.1.0"))]
     pub iommu: IommuMode,
-    /// Arguments that must be there.
-    #[schemars(length(max = 64), extend("uniqueItems" = true))]
+    /// Arguments that must be there. One that is there and counts stays where it is; another is
+    /// added at the end, where the kernel takes it over an earlier value of the same name.
+    #[schemars(length(max = 64), extend("examples" = [["pci=realloc=off", "transparent_hugepage=madvise"]], "x-since" = "0.1.0", "uniqueItems" = true))]
     pub set: Vec<KernelArg>,
-    /// Arguments that must not be there: a bare name, or exactly one name=value.
-    #[schemars(length(max = 64), extend("uniqueItems" = true))]
+    /// Arguments that must not be there: a bare name takes every value of it, name=value exactly
+    /// that one.
+    #[schemars(length(max = 64), extend("examples" = [["pcie_acs_override", "pci=nomsi"]], "x-since" = "0.1.0", "uniqueItems" = true))]
     pub remove: Vec<KernelArg>,
 }
 
@@ -108,12 +120,15 @@ pub struct Kernel {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Acs {
-    /// The bridges whose redirect bits are cleared.
+    /// The bridges whose redirect bits are cleared, and that the check `acs` looks at.
+    #[schemars(extend("examples" = ["bridges"], "x-since" = "0.1.0"))]
     pub scope: AcsScope,
-    /// The bits that are cleared. Only redirect bits may be.
-    #[schemars(extend("uniqueItems" = true))]
+    /// The bits that are cleared. Only redirect bits may be; isolation by source validation stays.
+    #[schemars(extend("examples" = [["RR", "CR"]], "x-since" = "0.1.0", "uniqueItems" = true))]
     pub clear: Vec<AcsBit>,
-    /// How they are cleared.
+    /// How they are cleared. ACS is volatile: whatever the method, every boot looks at the
+    /// registers again.
+    #[schemars(extend("examples" = ["config-space"], "x-since" = "0.1.0"))]
     pub method: AcsMethod,
 }
 
@@ -121,14 +136,19 @@ pub struct Acs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Trial {
-    /// What to do where GRUB cannot fall back by itself.
+    /// What to do where GRUB cannot fall back by itself, for instance because it cannot write
+    /// grubenv on btrfs.
+    #[schemars(extend("examples" = ["best-effort"], "x-since" = "0.1.0"))]
     pub fallback: Fallback,
     /// Seconds between a panic and the reboot; trial boots only.
-    #[schemars(range(min = 1, max = 3600))]
+    #[schemars(range(min = 1, max = 3600), extend("examples" = [60], "x-since" = "0.1.0"))]
     pub panic: u32,
-    /// The trial is healthy by then, or the node goes back; 1m to 24h.
+    /// The trial is healthy by then, or the node goes back; 1m to 24h. It counts from the start of
+    /// the trial boot, so leave time for drivers and the fabric.
+    #[schemars(extend("examples" = ["20m"], "x-since" = "0.1.0"))]
     pub deadline: Duration,
-    /// What an image boots first.
+    /// What an image boots first, after `apply --bake`.
+    #[schemars(extend("examples" = ["commit"], "x-since" = "0.1.0"))]
     pub bake: Bake,
 }
 
@@ -136,17 +156,31 @@ pub struct Trial {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reboot {
-    /// Who is asked.
+    /// Who is asked before a reboot.
+    #[schemars(extend("examples" = ["sentinel"], "x-since" = "0.1.0"))]
     pub coordinator: Coordinator,
     /// Whether the agent may ask for a reboot by itself. Off by default: a policy that does not
     /// say so stages its changes and waits for somebody to reboot the node or to run
     /// `gdr-agent apply --reboot`.
+    #[schemars(extend("examples" = [true], "x-since" = "0.1.0"))]
     pub allow: bool,
-    /// Reboots that this policy may cause before it waits for a person.
-    #[schemars(range(max = 10))]
+    /// Reboots that this policy may cause before it waits for a person: the trial, and one way
+    /// back. 0 lets it cause none.
+    #[schemars(range(max = 10), extend("examples" = [4], "x-since" = "0.1.0"))]
     pub max: u32,
-    /// Wait while somebody holds a logind inhibitor.
+    /// Wait while somebody holds a logind inhibitor, as package managers do in the middle of their
+    /// work.
+    #[schemars(extend("examples" = [false], "x-since" = "0.1.0"))]
     pub respect_inhibitors: bool,
+    /// How long before a reboot through logind people on the node are warned; 10s to 24h. Without
+    /// it, or on the way back from a failed trial, the machine goes down at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["10m"], "x-since" = "0.1.0"))]
+    pub delay: Option<Duration>,
+    /// What people on the node read about a reboot through logind, after the agent's own words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["new kernel settings, ask ops@example.com"], "x-since" = "0.1.0"))]
+    pub message: Option<WallMessage>,
     /// What must be open before anybody is asked.
     pub gates: Gates,
     /// The FleetLock server; needed by `coordinator = "fleetlock"`.
@@ -161,19 +195,27 @@ pub struct Reboot {
 #[serde(default, deny_unknown_fields)]
 pub struct Gates {
     /// What to do while a process computes on a GPU.
+    #[schemars(extend("examples" = ["ignore"], "x-since" = "0.1.0"))]
     pub gpu: BusyGpu,
-    /// When reboots may be asked for; an empty list is always. The way back from a failed trial does
-    /// not wait for a window.
-    #[schemars(length(max = 64), extend("uniqueItems" = true))]
+    /// When reboots may be asked for; an empty list is always. A window that ends before it begins
+    /// goes on after midnight. The way back from a failed trial does not wait for a window.
+    #[schemars(length(max = 64), extend("examples" = [["Mon-Fri 22:00-06:00", "Sat,Sun 00:00-24:00"]], "x-since" = "0.1.0", "uniqueItems" = true))]
     pub windows: Vec<Window>,
     /// The clock that windows are read on.
+    #[schemars(extend("examples" = ["Europe/Berlin"], "x-since" = "0.1.0"))]
     pub time_zone: TimeZone,
-    /// While this file is there, nothing reboots.
+    /// While this file is there, nothing reboots, the way back from a failed trial included. Its
+    /// first line is shown as the reason.
+    #[schemars(extend("examples" = ["/srv/fleet/stop"], "x-since" = "0.1.0"))]
     pub stop_file: FilePath,
     /// While this URL is there (200), or cannot be known not to be (404 or 410), nothing reboots.
+    /// Not set: no URL is asked.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["https://ops.example/stop-gpu-reboots"], "x-since" = "0.1.0"))]
     pub stop_url: Option<FleetlockUrl>,
-    /// How long one program in pre-reboot.d may run; 1s to 1h.
+    /// How long one program in pre-reboot.d may run; 1s to 1h. Then it is killed with its children,
+    /// which counts as "not now".
+    #[schemars(extend("examples" = ["15m"], "x-since" = "0.1.0"))]
     pub hook_limit: Duration,
 }
 
@@ -181,16 +223,22 @@ pub struct Gates {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fleetlock {
-    /// Its base URL.
+    /// Its base URL. A user name or password in it is refused, since everybody who may read the
+    /// policy or the reports would see it.
+    #[schemars(extend("examples" = ["https://fleetlock.example:9090/"], "x-since" = "0.1.0"))]
     pub url: FleetlockUrl,
-    /// The group that the node belongs to.
+    /// The group that the node belongs to. Nodes of a group share its reboot slots.
     #[serde(default = "default_group")]
+    #[schemars(extend("examples" = ["gpu"], "x-since" = "0.1.0"))]
     pub group: FleetlockGroup,
-    /// A file with certificates of authorities, in PEM form, that count beside the system's.
+    /// A file with certificates of authorities, in PEM form, that count beside the system's. Not
+    /// set: the system's alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["/etc/gdr-agent/fleetlock-ca.pem"], "x-since" = "0.1.0"))]
     pub ca: Option<FilePath>,
     /// What becomes of the slot of a node whose trial failed.
     #[serde(default = "default_failed")]
+    #[schemars(extend("examples" = ["hold"], "x-since" = "0.1.0"))]
     pub failed: AfterFailure,
 }
 
@@ -199,10 +247,10 @@ pub struct Fleetlock {
 #[serde(default, deny_unknown_fields)]
 pub struct Verify {
     /// Groups of checks that must be met; a failed or unknown one rolls a trial back.
-    #[schemars(extend("uniqueItems" = true))]
+    #[schemars(extend("examples" = [["cmdline", "iommu", "acs", "gdr-path", "bar1", "modules"]], "x-since" = "0.1.0", "uniqueItems" = true))]
     pub require: Vec<CheckGroup>,
     /// Groups of checks that are reported and decide nothing.
-    #[schemars(extend("uniqueItems" = true))]
+    #[schemars(extend("examples" = [["link", "numa"]], "x-since" = "0.1.0", "uniqueItems" = true))]
     pub warn: Vec<CheckGroup>,
     /// A perftest run after the trial boot; none without this table.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -216,9 +264,10 @@ pub struct Verify {
 pub struct Bandwidth {
     /// The other end.
     #[serde(default = "default_peer")]
+    #[schemars(extend("examples" = ["gpu-node-17.example"], "x-since" = "0.1.0"))]
     pub peer: Peer,
-    /// The least average bandwidth, in Gbit/s.
-    #[schemars(range(min = 0.1, max = 10000.0))]
+    /// The least average bandwidth, in Gbit/s. No default; about 95 % of the link is a fair bar.
+    #[schemars(range(min = 0.1, max = 10000.0), extend("examples" = [380.0], "x-since" = "0.1.0"))]
     pub min_gbps: f64,
 }
 

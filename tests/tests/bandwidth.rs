@@ -18,7 +18,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use gdr_tests::node::NodeSpec;
+use gdr_tests::node::{NodeSpec, Reboot};
 use serde_json::Value;
 use support::{Node, binary, fed};
 
@@ -33,7 +33,7 @@ const HELP: &str = "  -a, --all  Run sizes from 2 till 2^23
 /// Only what the shell itself can do: there is nothing else in the node.
 const STAND_IN: &str = r#"#!/bin/sh
 set -u
-here=/run/perftest
+here=/srv/perftest
 peer= port= gpu= dmabuf= size= device= bus=
 for word; do
     case $word in
@@ -94,12 +94,19 @@ echo " $size    230000           0.00               $rate              0.046277"
 "#;
 
 fn with_stand_in(fault: &str, gpu: &str, help: &str, late: u32) -> Node {
+    with_policy("", fault, gpu, help, late)
+}
+
+/// With this at the end of the policy.
+fn with_policy(policy: &str, fault: &str, gpu: &str, help: &str, late: u32) -> Node {
+    let spec = NodeSpec::default();
     // the shell, and the libraries that it needs, come with the tools
     let node = Node::new(&NodeSpec {
         tools: Some(env!("CARGO_BIN_EXE_sample-node").into()),
+        policy: spec.policy.map(|text| format!("{text}{policy}")),
         ..NodeSpec::default()
     });
-    std::fs::create_dir_all(node.path().join("run/perftest")).unwrap();
+    std::fs::create_dir_all(node.path().join("srv/perftest")).unwrap();
     let set = format!("FAULT={fault}\nGPU={gpu}\nLATE={late}\nHELP='{help}'\n");
     let script = STAND_IN.replace("set -u\n", &format!("set -u\n{set}"));
     let path = node.path().join("usr/bin/ib_write_bw");
@@ -131,7 +138,7 @@ fn both_sides_host_and_gpu_memory() {
     let ratio = json["ratios"][0]["ratio"].as_f64().unwrap();
     assert!((ratio - 385.1 / 388.2).abs() < 1e-9);
     // the first GPU and the NIC next to it, and the GPU before the DMA-BUF
-    let log = String::from_utf8(node.read("run/perftest/log")).unwrap();
+    let log = String::from_utf8(node.read("srv/perftest/log")).unwrap();
     assert!(log.contains("-d mlx5_0"), "{log}");
     assert!(
         log.contains("--use_cuda_bus_id=0000:18:00.0 --use_cuda_dmabuf 127.0.0.1"),
@@ -165,7 +172,7 @@ fn two_nodes_one_listens() {
     assert_eq!(asks["results"][1]["average_gbps"], 385.1);
     // the listening side of this stand-in prints no row, as a real one does for reads
     assert_ne!(listens["verdict"], "met");
-    let log = String::from_utf8(node.read("run/perftest/log")).unwrap();
+    let log = String::from_utf8(node.read("srv/perftest/log")).unwrap();
     assert!(log.contains("--use_cuda_dmabuf node1"), "{log}");
     assert_eq!(node.run(&["bandwidth", "--peer=-x"]).status.code(), Some(2));
     assert_eq!(
@@ -225,6 +232,158 @@ fn builds_without_cuda_and_no_build_at_all() {
     let node = Node::new(&NodeSpec::default());
     let json = node.json(&["bandwidth"], 3);
     assert_eq!(ids(&json), ["perftest.missing"]);
+}
+
+/// Groups that the made-up node meets, and the measurement beside them.
+fn policy(require: &str, warn: &str) -> String {
+    format!(
+        "\n[verify]\nrequire = [\"cmdline\", \"iommu\"{require}]\nwarn = [\"link\"{warn}]\n\n[verify.bandwidth]\nmin_gbps = 380.0\n"
+    )
+}
+
+const ALSO: &str = ", \"bandwidth\"";
+
+/// Subject, id and outcome of the answers about bandwidth.
+fn answers(json: &Value) -> Vec<(String, String, String)> {
+    let checks = json["checks"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    checks
+        .filter(|check| check["group"] == "bandwidth")
+        .map(|c| (text(&c["subject"]), text(&c["id"]), text(&c["outcome"])))
+        .collect()
+}
+
+#[test]
+fn verification_measures_every_pair_of_the_policy() {
+    let node = with_policy(&policy(ALSO, ""), "", "385.10", HELP, 0);
+    node.json(&["apply", "--reboot"], 8);
+    node.reboot(Reboot::default());
+    let status = node.json(&["status"], 0);
+    assert_eq!(status["state"], "COMMITTED", "{status:#}");
+    let log = String::from_utf8(node.read("srv/perftest/log")).unwrap();
+    let asking = || log.lines().filter(|line| line.ends_with(" 127.0.0.1"));
+    // eight GPUs and eight NICs, each GPU with its own; every NIC once on host memory and once with its GPU
+    for gpu in ["18", "1a", "3a", "3c", "9a", "9c", "ca", "cc"] {
+        let of_it = format!("--use_cuda_bus_id=0000:{gpu}:00.0 ");
+        assert_eq!(asking().filter(|l| l.contains(&of_it)).count(), 1, "{log}");
+    }
+    assert_eq!(asking().count(), 16, "{log}");
+
+    let verify = node.json(&["verify"], 0);
+    let found = answers(&verify);
+    assert_eq!(found.len(), 8, "{found:?}");
+    assert!(
+        found
+            .iter()
+            .all(|(_, id, o)| id == "bandwidth.low" && o == "met")
+    );
+    assert_eq!(found[0].0, "0000:18:00.0 - 0000:19:00.0");
+    let text = verify["checks"].to_string();
+    assert!(
+        text.contains("385.10 Gb/s with 1048576 bytes, GPU memory (DMA-BUF)"),
+        "{text}"
+    );
+    assert!(
+        text.contains("the rate of mlx5_0 port 1 is 400 Gb/s"),
+        "{text}"
+    );
+    // nothing is run each minute
+    let lines = log.lines().count();
+    let again = || String::from_utf8(node.read("srv/perftest/log")).unwrap();
+    let after_verify = again().lines().count();
+    assert!(after_verify > lines);
+    let metrics = node.json(&["metrics"], 0);
+    assert_eq!(metrics["verdict"], "met", "{metrics:#}");
+    assert_eq!(again().lines().count(), after_verify);
+}
+
+/// What is slow, cannot be registered or cannot be measured keeps a trial from passing, unless the policy only warns.
+#[test]
+fn a_trial_that_is_slow_or_not_measured_goes_back() {
+    let no_cuda = "      --report_gbits  Report Max/Average BW of test in Gbit/sec\n";
+    for (fault, gpu, help, id) in [
+        ("", "200.00", HELP, "bandwidth.low"),
+        ("mr", "0", HELP, "perftest.mr-failed"),
+        ("", "0", no_cuda, "perftest.no-cuda"),
+    ] {
+        let node = with_policy(&policy(ALSO, ""), fault, gpu, help, 0);
+        node.json(&["apply", "--reboot"], 8);
+        node.reboot(Reboot::default());
+        let status = node.json(&["status"], 6);
+        assert_eq!(status["state"], "ROLLING_BACK", "{id}: {status:#}");
+        let unmet = status["unmet"].to_string();
+        assert!(
+            unmet.contains(&format!("bandwidth: {id} (0000:18:00.0")),
+            "{unmet}"
+        );
+    }
+    let node = with_policy(&policy("", ALSO), "mr", "0", HELP, 0);
+    node.json(&["apply", "--reboot"], 8);
+    node.reboot(Reboot::default());
+    assert_eq!(node.json(&["status"], 0)["state"], "COMMITTED");
+}
+
+#[test]
+fn no_program_no_device_and_the_table_alone() {
+    // without the groups, and without perftest: it is reported, and decides nothing
+    let spec = NodeSpec::default();
+    let policy_of = |require: &str| spec.policy.clone().map(|p| p + &policy(require, ""));
+    let node = Node::new(&NodeSpec {
+        policy: policy_of(""),
+        ..NodeSpec::default()
+    });
+    node.json(&["apply", "--reboot"], 8);
+    node.reboot(Reboot::default());
+    assert_eq!(node.json(&["status"], 0)["state"], "COMMITTED");
+    let verify = node.json(&["verify"], 0);
+    let found = answers(&verify);
+    assert_eq!(found.len(), 8, "{found:?}");
+    assert!(
+        found
+            .iter()
+            .all(|(_, id, o)| id == "perftest.missing" && o == "unknown")
+    );
+
+    // required, and no NIC has an RDMA device: unknown, and so not met
+    let node = with_policy(&policy(ALSO, ""), "", "385.10", HELP, 0);
+    node.json(&["apply", "--reboot"], 8);
+    node.reboot(Reboot::default());
+    std::fs::remove_dir_all(node.path().join("sys/class/infiniband")).unwrap();
+    let verify = node.json(&["verify"], 3);
+    assert_eq!(verify["verdict"], "unknown");
+    let found = answers(&verify);
+    assert!(
+        found
+            .iter()
+            .all(|(_, id, _)| id == "bandwidth.not-measured"),
+        "{found:?}"
+    );
+    assert_eq!(found.len(), 8, "{found:?}");
+}
+
+/// A program that hangs takes its own limit each time; the trial's deadline ends what all of them together take.
+#[test]
+fn the_deadline_ends_the_measurement() {
+    let text = policy(ALSO, "") + "\n[trial]\ndeadline = \"1m\"\n";
+    let node = with_policy(&text, "hang", "0", HELP, 0);
+    let start = Instant::now();
+    let verify = node.json(&["verify"], 3);
+    // a program that is stopped may take some seconds to die
+    assert!(
+        start.elapsed() < Duration::from_secs(75),
+        "{:?}",
+        start.elapsed()
+    );
+    let found = answers(&verify);
+    let has = |wanted: &str| found.iter().any(|(_, id, _)| id == wanted);
+    assert!(
+        has("perftest.hung") && has("bandwidth.not-measured"),
+        "{found:?}"
+    );
+    assert!(
+        !found.iter().any(|(_, _, outcome)| outcome == "met"),
+        "{found:?}"
+    );
 }
 
 fn read(args: &[&str], input: &str) -> Output {

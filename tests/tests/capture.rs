@@ -38,13 +38,19 @@ fn put(node: &Node, path: &str, text: &str) {
 
 /// Takes a capture, and holds the report about it against the one about the node, byte for byte.
 fn same(what: &str, node: &Node, logs: &[&str]) -> Value {
+    let given: Vec<(&str, &str)> = logs.iter().map(|log| ("--nccl-log", *log)).collect();
+    same_with(what, node, &given)
+}
+
+/// With these options and files.
+fn same_with(what: &str, node: &Node, given: &[(&str, &str)]) -> Value {
     let out = tempfile::tempdir().unwrap();
     let archive = out.path().join("node.tar.zst").display().to_string();
     let mut args = vec!["--root", ".", "capture", &archive];
     let mut asked = vec!["--root", ".", "--format", "json", "doctor"];
-    for log in logs {
-        args.extend(["--nccl-log", log]);
-        asked.extend(["--nccl-log", log]);
+    for (option, file) in given {
+        args.extend([option, file]);
+        asked.extend([option, file]);
     }
     let captured = run(node.path(), &args);
     assert!(
@@ -72,7 +78,7 @@ fn same(what: &str, node: &Node, logs: &[&str]) -> Value {
     };
     let here_page: Vec<&str> = ["--root", "."]
         .into_iter()
-        .chain(logs.iter().flat_map(|log| ["--nccl-log", log]))
+        .chain(given.iter().flat_map(|(option, file)| [*option, *file]))
         .collect();
     assert!(
         page(node.path(), &here_page) == page(elsewhere.path(), &["--capture", &archive]),
@@ -240,6 +246,91 @@ fn logs_come_along() {
             .iter()
             .any(|c| c["id"] == "kernel.xid")
     );
+}
+
+/// Outputs of perftest are evidence there as here.
+#[test]
+fn outputs_of_perftest_come_along() {
+    let node = Node::new(&NodeSpec::default());
+    let head = "                    RDMA_Write BW Test\n Device         : mlx5_0\n #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n";
+    put(
+        &node,
+        "host.txt",
+        &format!(
+            "{head} 1048576    5000             0.00               390.00              0.046\n"
+        ),
+    );
+    put(
+        &node,
+        "gpu.txt",
+        &format!(
+            "initializing CUDA\n local address: LID 0000 GID: 10.1.2.3\n{head} 1048576    5000             0.00               120.00              0.014\n"
+        ),
+    );
+    let given = [("--perftest", "host.txt"), ("--perftest", "gpu.txt")];
+    let report = same_with("perftest", &node, &given);
+    let checks = report["checks"].as_array().unwrap();
+    let slower = checks.iter().find(|c| c["id"] == "bandwidth.gpu-slower");
+    assert_eq!(slower.unwrap()["outcome"], "failed");
+
+    let out = tempfile::tempdir().unwrap();
+    let archive = out.path().join("node.tar.zst");
+    let path = archive.display().to_string();
+    let args = [
+        "--root",
+        ".",
+        "--format",
+        "json",
+        "capture",
+        &path,
+        "--perftest",
+        "gpu.txt",
+    ];
+    let taken: Value = serde_json::from_slice(&run(node.path(), &args).stdout).unwrap();
+    assert_eq!(taken["perftest"], serde_json::json!(["gpu.txt"]));
+    assert!(!unpacked(&archive).contains("10.1.2.3"));
+    let output = run(
+        node.path(),
+        &["--root", ".", "capture", "x", "--perftest", "none"],
+    );
+    assert_eq!(output.status.code(), Some(1));
+}
+
+/// rpm's list of the packages that matter. A directory's programs are not run, so the agent runs in it as in a system of its own.
+#[test]
+fn rpm_is_asked_on_the_node_itself() {
+    if !is_root() {
+        println!("SKIPPED: chroot takes root");
+        return;
+    }
+    let node = Node::new(&NodeSpec {
+        tools: Some(env!("CARGO_BIN_EXE_sample-node").into()),
+        ..NodeSpec::default()
+    });
+    std::fs::copy(binary(), node.path().join("usr/bin/gdr-agent")).unwrap();
+    // programs are started with it as their input
+    put(&node, "dev/null", "");
+    let rpm = "#!/bin/sh\n[ \"$1 $2\" = '-qa --qf' ] || exit 1\nprintf 'bash\\t0\\t5.1.8\\t9.el9\\nkernel-core\\t0\\t5.14.0\\t427.el9\\nkmod-nvidia-open-dkms\\t3\\t570.1\\t1.el9\\nrdma-core\\t0\\t1.2.3.4\\t1\\n'\n";
+    let path = node.path().join("usr/bin/rpm");
+    std::fs::write(&path, rpm).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let output = Command::new("chroot")
+        .arg(node.path())
+        .args(["/usr/bin/gdr-agent", "capture", "--no-smi", "/srv.tar.zst"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let text = unpacked(&node.path().join("srv.tar.zst"));
+    assert!(
+        text.contains("ended\nkernel-core\t0\t5.14.0\t427.el9\nkmod-nvidia-open-dkms\t3\t570.1\t1.el9\nrdma-core\t0\t1.2.3.4\t1\n"),
+        "{}",
+        text.split("rpm_-qa").nth(1).unwrap_or("no list")
+    );
+    // and asking the archive gives an answer
+    let archive = node.path().join("srv.tar.zst").display().to_string();
+    let output = run(node.path(), &["doctor", "--capture", &archive]);
+    assert!(matches!(output.status.code(), Some(0 | 3)));
 }
 
 /// Files that are there and may not be read: they stay unreadable, and never become absent.

@@ -13,6 +13,7 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use gdr_tests::node::drivers::{Drivers, Flavour, Peermem, Rdma};
@@ -379,7 +380,88 @@ fn cases() -> Vec<Case> {
             first: "acs.redirect",
             explains: &[],
         },
+        Case {
+            said: "perftest is a third with --use_cuda, and at line rate without",
+            spec: good,
+            change: |node| {
+                put(node, "perftest-host", &perftest("", 390));
+                put(node, "perftest-gpu", &perftest("initializing CUDA\n", 130));
+            },
+            log: None,
+            first: "acs.redirect",
+            explains: &["bandwidth.gpu-slower"],
+        },
+        Case {
+            said: "Couldn't allocate MR",
+            spec: |spec| drivers(spec, Rdma::Ofed, Peermem::Good),
+            change: |node| {
+                clear(node);
+                put(
+                    node,
+                    "perftest-gpu",
+                    "initializing CUDA\nCouldn't allocate MR with error=14\nfailed to create mr\n",
+                );
+            },
+            log: None,
+            first: "peermem.not-loaded",
+            explains: &["perftest.mr-failed"],
+        },
+        Case {
+            said: "the card could have a larger window, by its capability",
+            spec: |spec| {
+                good(spec);
+                spec.bar1 = 64 << 30;
+            },
+            change: |node| {
+                clear(node);
+                could_be_larger(node, "0000:18:00.0");
+            },
+            log: None,
+            first: "bar1.small",
+            explains: &[],
+        },
+        Case {
+            said: "captured from a unit that hides home directories",
+            spec: good,
+            change: |node| {
+                clear(node);
+                put(node, "etc/passwd", "root:x:0:0:root:/root:/bin/bash\n");
+                let home = node.path().join("root");
+                std::fs::create_dir_all(&home).unwrap();
+                std::fs::set_permissions(home, std::fs::Permissions::from_mode(0o000)).unwrap();
+            },
+            log: None,
+            first: "nccl.env-net-disabled",
+            explains: &[],
+        },
     ]
+}
+
+/// What `ib_write_bw` prints.
+fn perftest(before: &str, gbps: u32) -> String {
+    format!(
+        "{before}                    RDMA_Write BW Test\n Device         : mlx5_0\n #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 1048576    5000             0.00               {gbps}.00              0.046\n"
+    )
+}
+
+/// A Resizable BAR capability at the end of the chain: BAR 2 with 64 GiB (2^16 MiB) now, 64 and 128 GiB supported.
+fn could_be_larger(node: &Node, bdf: &str) {
+    let mut space = node.read(&config(bdf));
+    let word = |space: &[u8], at: usize| u32::from_le_bytes(space[at..at + 4].try_into().unwrap());
+    let mut last = 0x100;
+    while word(&space, last) >> 20 != 0 {
+        last = (word(&space, last) >> 20) as usize;
+    }
+    let header = word(&space, last) | 0x400 << 20;
+    for (at, value) in [
+        (last, header),
+        (0x400, 0x0001_0015),
+        (0x404, 0b11 << 20),
+        (0x408, 16 << 8 | 1 << 5 | 2),
+    ] {
+        space[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+    node.write(&config(bdf), &space);
 }
 
 /// What is the same on all of these nodes, and nobody's question.
@@ -405,6 +487,11 @@ fn each_case_comes_out_with_the_right_first_cause() {
         if let Some(log) = case.log {
             put(&node, "job.log", log);
             capture.args(["--nccl-log", "job.log"]);
+        }
+        for file in ["perftest-host", "perftest-gpu"] {
+            if node.has(file) {
+                capture.args(["--perftest", file]);
+            }
         }
         assert!(capture.output().unwrap().status.success(), "{}", case.said);
         let output = Command::new(binary())

@@ -69,6 +69,14 @@ const HOSTILE: &str = "n1:1:2 [0] NCCL INFO <script>alert(1)</script><img src=ht
     n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0\n\
     n1:1:2 [0] NCCL WARN NET/IB : No device found. </details></main><script>\n";
 
+/// Hosts, HCAs, networks and settings with markup in their names.
+const NAMES: &str = "EVIL:1:2 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'EVIL'
+EVIL:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/EVIL/0
+EVIL:1:2 [0] NCCL INFO NCCL_EVIL set by environment to EVIL.
+EVIL:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId EVIL - Init COMPLETE
+EVIL:1:2 [0] NCCL WARN NET/IB : Got completion from peer EVIL with status=12 opcode=0 len=0 vendor err 129 (Send) hca EVIL
+";
+
 /// Every page that is looked at, by name.
 fn pages() -> Vec<(&'static str, String)> {
     let mut pages = vec![
@@ -85,6 +93,29 @@ fn pages() -> Vec<(&'static str, String)> {
         node.write("proc/4242.log", b"");
         pages.push((name, page(&node, &["--nccl-log", "job.log"])));
     }
+    let node = Node::new(&NodeSpec::default());
+    let evil = "\"\'><script>x<script><img src=y onerror=z>";
+    let (job, perftest) = (format!("{evil}.log"), format!("{evil}.txt"));
+    node.write(&job, NAMES.replace("EVIL", evil).as_bytes());
+    node.write(
+        &perftest,
+        format!("initializing CUDA\n Device : {evil}\nCouldn't allocate MR {evil}\n").as_bytes(),
+    );
+    node.write(
+        "etc/os-release",
+        format!("ID=debian\nPRETTY_NAME='{evil}'\n").as_bytes(),
+    );
+    node.write(
+        "etc/nccl.conf",
+        format!("NCCL_IB_HCA={evil}\nNCCL_{evil}=1\n").as_bytes(),
+    );
+    node.write(
+        "proc/sys/kernel/osrelease",
+        format!("6.1-{evil}\n").as_bytes(),
+    );
+    let text = page(&node, &["--nccl-log", &job, "--perftest", &perftest]);
+    assert!(text.contains("&lt;script&gt;"), "the names are on the page");
+    pages.push(("names", text));
     let dir = directory();
     for (name, text) in &pages {
         std::fs::write(dir.join(format!("{name}.html")), text).unwrap();

@@ -11,7 +11,10 @@ mod dist;
 mod elf;
 mod generate;
 mod man;
+mod policy_keys;
 mod policy_man;
+#[cfg(test)]
+mod policy_md;
 mod roff;
 
 use std::path::PathBuf;

@@ -99,6 +99,10 @@ fn files() -> String {
             "Metrics for node_exporter's textfile collector.",
         ),
         ("/usr/share/gdr-agent/profiles", "Policies to start from."),
+        (
+            "/usr/share/gdr-agent/prometheus, /usr/share/gdr-agent/grafana",
+            "Alerts and a dashboard for those metrics.",
+        ),
     ];
     let body: String = list
         .iter()

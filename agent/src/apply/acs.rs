@@ -5,9 +5,10 @@ use gdr_policy::Policy;
 use super::engine::EngineError;
 use crate::acs::{self, AcsError, repairs};
 use crate::pci::Bdf;
+use crate::plain::counted;
 use crate::sys::{Root, SysError};
 use crate::world::Ports;
-use crate::{state, sys};
+use crate::{events, state, sys};
 
 /// Clears the ports that a policy names; a port that does not take it is an error.
 pub(super) fn clear_for(root: &Root, ports: &Ports<'_>) -> Result<(), EngineError> {
@@ -88,9 +89,19 @@ pub fn early(root: &Root, trial: Option<&Policy>) -> Result<Vec<String>, EngineE
             .map(|(bdf, _)| bdf.to_string())
             .collect();
         if !ports.is_empty() {
-            lines.push(format!("{what} {} ports: {}", ports.len(), ports.join(" ")));
+            lines.push(format!(
+                "{what} {}: {}",
+                counted(ports.len(), "port"),
+                ports.join(" ")
+            ));
         }
     }
+    let boot = super::boot_id(root);
+    let back = cleared.iter().filter(|port| port.1);
+    events::tell(
+        root,
+        back.filter_map(|(port, _)| events::acs_came_back(*port, &boot)),
+    );
     // The paths are what counts; a count that cannot be kept must not stop a boot.
     if let Err(e) = repairs::count(root, &cleared) {
         lines.push(format!("the repairs of ACS are not counted: {e}"));

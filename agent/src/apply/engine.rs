@@ -5,8 +5,10 @@ use std::rc::Rc;
 
 use gdr_policy::Policy;
 
+use crate::events;
 use crate::journal::{Journal, JournalError, Record, Work};
 use crate::machine::{Budget, Effect, Event, State, Txn, step};
+use crate::measure::{self, Measured, recorded};
 use crate::plan::Plan;
 use crate::reboot::{Coordinator, Kind, Refusal, choose};
 use crate::state::{self, Quarantined, StateError};
@@ -40,6 +42,7 @@ pub struct Engine<'r> {
     pub(super) coordinator: Option<Rc<dyn Coordinator>>,
     pub(super) frees: bool,
     pub(super) baking: bool,
+    measured: Option<Vec<Measured>>,
     _lock: lock::Lock,
 }
 
@@ -79,6 +82,7 @@ impl<'r> Engine<'r> {
             coordinator: None,
             frees: false,
             baking: false,
+            measured: None,
             _lock: lock,
         })
     }
@@ -165,6 +169,7 @@ impl<'r> Engine<'r> {
             lock: self.journal.last().and_then(|r| r.work.lock.clone()),
         };
         self.journal.begin(txn, work)?;
+        self.tell_entered(State::Idle);
         let event = self.carry_out(Effect::Stage)?;
         event.map_or(Ok(()), |event| self.send(event))
     }
@@ -179,17 +184,28 @@ impl<'r> Engine<'r> {
             let Some(record) = self.journal.last() else {
                 return Ok(());
             };
+            let before = record.txn.state;
             let (next, effects) = step(&record.txn, &event);
             if next != record.txn {
-                tracing::info!("{} -> {} ({event:?})", record.txn.state, next.state);
+                tracing::info!("{before} -> {} ({event:?})", next.state);
                 let work = record.work.clone();
                 self.journal.append(next, work, &format!("{event:?}"))?;
+                self.tell_entered(before);
             }
             for effect in effects {
                 events.extend(self.carry_out(effect)?);
             }
         }
         Ok(())
+    }
+
+    /// Tells the system's journal, if the last record is one of another state.
+    fn tell_entered(&self, before: State) {
+        let entered = self.journal.last().filter(|r| r.txn.state != before);
+        events::tell(
+            self.root,
+            entered.and_then(|record| events::entered(record, before)),
+        );
     }
 
     /// Lets a person's `--reboot` count as leave to reboot.
@@ -271,12 +287,17 @@ impl<'r> Engine<'r> {
             return Ok(Event::VerifyPassed);
         }
         let policy = work.policy.clone();
-        let world = World::read(self.root, &policy)?;
+        let mut world = World::read(self.root, &policy)?;
+        world.more.measured = match self.measured.take() {
+            Some(measured) => Some(measured),
+            None => self.measure(&world, &policy)?,
+        };
         let checks = world.checks(&policy);
         let unmet = crate::checks::unmet(&checks);
         if unmet.is_empty() {
             return Ok(Event::VerifyPassed);
         }
+        events::tell(self.root, events::not_met(self.record()?, &checks));
         self.amend("checks that are not met", |_, work| {
             work.unmet.clone_from(&unmet);
         })?;
@@ -288,6 +309,29 @@ impl<'r> Engine<'r> {
         Ok(Event::VerifyFailed(format!(
             "a required check is not met: {first}{more}"
         )))
+    }
+
+    /// What perftest measures, where the policy wants it; the verification that follows measures nothing again. Units that
+    /// may change what boots take what another unit has measured.
+    ///
+    /// # Errors
+    /// There is no transaction.
+    pub fn measure(
+        &self,
+        world: &World,
+        policy: &Policy,
+    ) -> Result<Option<Vec<Measured>>, EngineError> {
+        let txn = &self.record()?.txn;
+        if self.asks == Asks::Locally {
+            return Ok(recorded(self.root, txn.id.as_str(), &boot_id(self.root)));
+        }
+        let until = measure::until(self.root, policy, txn.state == State::TrialBooted);
+        Ok(world.measure(self.root, policy, until, self.progress.0))
+    }
+
+    /// Takes what [`Engine::measure`] found for the verification.
+    pub fn measured(&mut self, measured: Option<Vec<Measured>>) {
+        self.measured = measured;
     }
 
     /// Verifies the trial that is running, then commits or rolls back.

@@ -19,4 +19,4 @@ pub use arm::read_env;
 pub use engine::{Asks, Engine, EngineError, LOCK, boot_id, can_ask};
 pub(crate) use modules::why as why_not_loaded;
 pub use uninstall::strip_boot_files;
-pub use wait::pause;
+pub use wait::{due, pause};

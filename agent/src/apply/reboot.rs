@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use gdr_policy::AfterFailure;
 
-use super::engine::{Asks, Engine, EngineError};
+use super::engine::{Asks, Engine, EngineError, boot_id};
 use super::wait;
 use crate::journal::{Journal, Record};
 use crate::machine::{Event, State, step};
 use crate::reboot::{
-    Coordinator, Desk, Kind, LONG_GATES, Lock, Refusal, Request, Standing, asked_apart, choose,
-    release_of,
+    Coordinator, Desk, Kind, LONG_GATES, Lock, Refusal, Request, Standing, arm_unit_active,
+    asked_apart, choose, release_of,
 };
 use crate::state::{self, Waiting};
 use crate::sys::clock;
@@ -27,17 +27,21 @@ impl Engine<'_> {
         // Nobody is asked for the reboot of a directory, or where the operator reboots: the next
         // boot, whoever causes it, is the trial.
         if self.nobody_to_ask() {
-            return Ok(Some(Event::Granted));
+            return Ok(Some(match self.arms(record.txn.state) {
+                Ok(()) => Event::Granted,
+                Err(refusal) => Event::Denied(refusal.to_string()),
+            }));
         }
         if !self.time_to(REBOOT)? {
             return Ok(None);
         }
+        let state = record.txn.state;
         let request = Request {
             reason: format!("gdr-agent transaction {}", record.txn.id),
             respect_inhibitors: reboot.respect_inhibitors,
-            back: record.txn.state == State::RollingBack,
+            back: state == State::RollingBack,
         };
-        if let Err(refusal) = self.strange_lock() {
+        if let Err(refusal) = self.strange_lock().and_then(|()| self.arms(state)) {
             self.note(REBOOT, &refusal)?;
             return Ok(Some(Event::Denied(refusal.to_string())));
         }
@@ -55,6 +59,14 @@ impl Engine<'_> {
                 Ok(Some(Event::Denied(refusal.to_string())))
             }
         }
+    }
+
+    /// Nobody is asked for a reboot that would not try anything.
+    fn arms(&self, state: State) -> Result<(), Refusal> {
+        if state == State::RollingBack || self.baking || self.coordinator.is_some() {
+            return Ok(());
+        }
+        arm_unit_active(self.root)
     }
 
     /// A node that may not reboot for hours, and is not on trial, keeps nobody else's slot.
@@ -87,9 +99,34 @@ impl Engine<'_> {
                 tracing::info!("the granted reboot is gone: {why}");
                 self.send(Event::StillUp)
             }
-            Ok(Standing::Coming(_)) => Ok(()),
+            Ok(Standing::Coming(_)) => self.object(),
             Err(refusal) => {
                 tracing::info!("what became of the granted reboot is not known: {refusal}");
+                Ok(())
+            }
+        }
+    }
+
+    /// A reboot that comes only after a delay is called back when the stop file appears or a GPU gets busy meanwhile.
+    fn object(&mut self) -> Result<(), EngineError> {
+        let record = self.record()?;
+        if record.work.policy.reboot.delay.is_none() || record.txn.state != State::Granted {
+            return Ok(());
+        }
+        let Ok(chosen) = self.chosen() else {
+            return Ok(());
+        };
+        let Err(closed) = chosen.objection(false) else {
+            return Ok(());
+        };
+        match chosen.cancel() {
+            Ok(()) => {
+                tracing::info!("the granted reboot is called back: {closed}");
+                self.note(REBOOT, &closed)?;
+                self.send(Event::StillUp)
+            }
+            Err(e) => {
+                tracing::warn!("{closed}, and the granted reboot is not called back: {e}");
                 Ok(())
             }
         }
@@ -100,12 +137,15 @@ impl Engine<'_> {
     /// # Errors
     /// The journal cannot be written.
     pub fn release(&mut self) -> Result<(), EngineError> {
+        // The slot is kept for a reboot that may still come.
+        if !self.record()?.txn.state.is_final() || !self.withdraw()? {
+            return Ok(());
+        }
         let record = self.record()?;
         let Some(lock) = record.work.lock.clone() else {
-            self.call_back();
             return Ok(());
         };
-        if !record.txn.state.is_final() || self.holds(record) {
+        if self.holds(record) {
             return Ok(());
         }
         if !self.time_to(RELEASE)? {
@@ -123,21 +163,29 @@ impl Engine<'_> {
         }
     }
 
-    /// What waits for hours, and is in nobody's memory after a reboot, is called back when a person ends the
-    /// transaction before it came.
-    fn call_back(&self) {
-        use gdr_policy::Coordinator::{Rebootmgr, Sentinel};
-        let waits = self.journal.last().is_some_and(|record| {
-            let named = record.work.policy.reboot.coordinator;
-            record.txn.granted
-                && record.txn.state.is_final()
-                && matches!(named, Rebootmgr | Sentinel)
-        });
-        if !waits || self.nobody_to_ask() || self.asks != Asks::Now {
-            return;
+    /// Calls back a reboot that was granted and has not come when the transaction ended. Says whether none can come.
+    fn withdraw(&mut self) -> Result<bool, EngineError> {
+        if !self.record()?.txn.awaits_reboot(&boot_id(self.root)) || self.nobody_to_ask() {
+            return Ok(true);
         }
-        if let Err(refusal) = self.chosen().and_then(|c| c.cancel()) {
-            tracing::warn!("the reboot that was asked for is not called back: {refusal}");
+        if self.asks == Asks::Locally && asked_apart(self.root, &self.record()?.work.policy) {
+            return Ok(false);
+        }
+        match self.chosen().and_then(|c| c.cancel()) {
+            Ok(()) => {
+                self.amend("reboot called back", |txn, _| txn.granted = false)?;
+                self.forget_waiting();
+                Ok(true)
+            }
+            Err(refusal) => {
+                let text = format!(
+                    "the reboot that was granted is not called back: {}",
+                    refusal.reason()
+                );
+                tracing::warn!("{text}");
+                self.note_as(RELEASE, &refusal, text)?;
+                Ok(false)
+            }
         }
     }
 
@@ -226,6 +274,10 @@ impl Engine<'_> {
     }
 
     fn note(&self, wants: &str, refusal: &Refusal) -> Result<(), EngineError> {
+        self.note_as(wants, refusal, refusal.to_string())
+    }
+
+    fn note_as(&self, wants: &str, refusal: &Refusal, text: String) -> Result<(), EngineError> {
         let now = clock::unix_now();
         let before = self.waiting(wants);
         let tries = before.as_ref().map_or(0, |w| w.tries).saturating_add(1);
@@ -242,7 +294,7 @@ impl Engine<'_> {
             txn: self.record()?.txn.id.to_string(),
             wants: wants.to_owned(),
             kind: refusal.kind().as_str().to_owned(),
-            text: refusal.to_string(),
+            text,
             since: before.map_or(now, |w| w.since),
             tries,
             next: now.saturating_add(pause.as_secs()),

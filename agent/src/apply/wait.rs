@@ -20,7 +20,8 @@ pub fn pause(tries: u32, silent: bool, dice: u32) -> Duration {
 }
 
 /// Whether it is time again. A time further away than the longest pause comes from a clock that was wrong.
-pub(super) fn due(next: u64, now: u64) -> bool {
+#[must_use]
+pub fn due(next: u64, now: u64) -> bool {
     now >= next || next - now > LONGEST_SILENCE
 }
 

@@ -4,14 +4,14 @@
 //! of libibverbs, over all versions that have `--use_cuda`.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Memory;
 use crate::finding::Finding;
 use crate::plain::{clean, shown};
 
 /// One line of perftest's that says that it failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// What kind of failure that is.
     pub kind: Kind,
@@ -20,7 +20,9 @@ pub struct Failure {
 }
 
 /// Kinds of failure, the cause before what follows from it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// There is no such program.

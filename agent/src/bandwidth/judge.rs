@@ -58,9 +58,20 @@ pub fn judge(runs: &[Run], min_gbps: Option<f64>, ceiling: Option<(f64, &str)>) 
             continue;
         };
         measured |= row.memory.is_gpu();
-        let least = least(min_gbps, ceiling);
-        if let Some((least, why)) = least.filter(|(least, _)| gbps < *least) {
-            findings.push(low(run, row, gbps, least, &why));
+        let asked = min_gbps.map(|min| (min, format!("the policy asks for {min} Gb/s")));
+        let expected =
+            ceiling.map(|(link, from)| (link * OF_LINK, format!("{from} is {link:.0} Gb/s")));
+        let enough = |least: &(f64, String)| gbps >= least.0;
+        match (asked, expected) {
+            (Some(least), _) | (None, Some(least)) if !enough(&least) => {
+                findings.push(low(run, row, gbps, &least));
+            }
+            // as much as the policy wants, and the link has more
+            (Some(_), Some(least)) if !enough(&least) => findings.push(Finding {
+                severity: Severity::Warning,
+                ..low(run, row, gbps, &least)
+            }),
+            _ => {}
         }
     }
     let compared = min_gbps.is_some() || ceiling.is_some() || !ratios.is_empty();
@@ -113,15 +124,7 @@ fn directions(run: &Run) -> f64 {
     }
 }
 
-fn least(min_gbps: Option<f64>, ceiling: Option<(f64, &str)>) -> Option<(f64, String)> {
-    match (min_gbps, ceiling) {
-        (Some(min), _) => Some((min, format!("the policy asks for {min} Gb/s"))),
-        (None, Some((gbps, from))) => Some((gbps * OF_LINK, format!("{from} is {gbps:.0} Gb/s"))),
-        (None, None) => None,
-    }
-}
-
-fn low(run: &Run, row: &Row, gbps: f64, least: f64, why: &str) -> Finding {
+fn low(run: &Run, row: &Row, gbps: f64, (least, why): &(f64, String)) -> Finding {
     let evidence = vec![
         format!(
             "{}: {gbps:.2} Gb/s with {} bytes, {}",

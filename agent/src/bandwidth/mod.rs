@@ -12,14 +12,16 @@ mod table;
 mod text;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use command::{Buffer, Build, Test, Wanted};
 pub use failure::{Failure, Kind, stopped};
 pub use judge::{Judgement, Ratio, judge};
 
 /// Where the buffer of a test lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Memory {
     /// Host memory.
@@ -52,7 +54,7 @@ impl Memory {
 }
 
 /// One row of results.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     /// Message size.
     pub bytes: u64,
@@ -69,7 +71,7 @@ pub struct Row {
 }
 
 /// What the head of the output says about the test.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct About {
     /// Such as `RDMA_Write BW Test`.
     pub test: Option<String>,
@@ -90,7 +92,7 @@ pub struct About {
 }
 
 /// One output of perftest.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Whose output it is: a path as given, or what was run.
     pub name: String,

@@ -59,7 +59,9 @@ fn file(path: &str, bytes: Vec<u8>, redactor: &Redactor) -> Vec<u8> {
     let kept = match name {
         "kallsyms" => symbols(&text),
         "Module.symvers" => lines(&text, |line| line.contains("ib_register_")),
-        _ if path.starts_with(crate::sys::SAID) => lines(&text, |line| !names_somebody(line)),
+        _ if path.starts_with(crate::sys::SAID) && path != crate::sys::PACKAGES => {
+            lines(&text, |line| !names_somebody(line))
+        }
         _ if of_kernel => return text.into_bytes(),
         "kmsg" => lines(&text, |line| {
             kernel_log::classify(line).is_some() || !crate::kmod::log_findings([line]).is_empty()
@@ -72,7 +74,9 @@ fn file(path: &str, bytes: Vec<u8>, redactor: &Redactor) -> Vec<u8> {
         }),
         "mountinfo" | "mounts" => text.split_inclusive('\n').map(mount).collect(),
         "nccl.conf" | ".nccl.conf" => settings(&text),
-        "status" if path == "/var/lib/dpkg/status" => packages(&text),
+        // A version may look like an address.
+        "status" if path == "/var/lib/dpkg/status" => return packages(&text).into_bytes(),
+        _ if path == crate::sys::PACKAGES => return rpms(&text).into_bytes(),
         _ => text,
     };
     let clean = redactor.text(&kept);
@@ -218,6 +222,20 @@ fn packages(text: &str) -> String {
         out.push('\n');
     }
     out
+}
+
+/// How the ending was, and the lines of packages that matter: kernels have the names of the family there.
+fn rpms(text: &str) -> String {
+    let matters = |line: &str| {
+        let name = line.split('\t').next().unwrap_or_default();
+        PACKAGES.iter().any(|word| name.contains(word))
+            || ["kernel", "kmod-"]
+                .iter()
+                .any(|start| name.starts_with(start))
+    };
+    let lines = text.split_inclusive('\n').enumerate();
+    let kept = lines.filter(|(at, line)| *at == 0 || matters(line));
+    kept.map(|(_, line)| line).collect()
 }
 
 /// GRUB's environment block has a fixed length, filled up with `#`.

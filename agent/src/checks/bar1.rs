@@ -52,6 +52,6 @@ fn window(input: &Input, bdf: crate::pci::Bdf) -> Option<Window> {
     let read = input.more.gpus.windows.iter().find(|w| w.bdf == bdf);
     read.cloned().or_else(|| {
         let function = input.functions.iter().find(|f| f.bdf == bdf)?;
-        Some(gpu::window(bdf, &function.bars))
+        Some(gpu::window(bdf, &function.bars).resizable(&function.config))
     })
 }

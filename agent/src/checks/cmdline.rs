@@ -2,7 +2,7 @@
 
 use grub_config_parser::cmdline::{Arg, CommandLine, accumulates};
 
-use super::{Answer, Input};
+use super::{Answer, Input, Severity};
 use crate::plan::Edits;
 
 const ID: &str = "cmdline.argument";
@@ -31,12 +31,18 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
             .map(|pattern| unwanted(&line, pattern, &fact.from)),
     );
     if line.all("pcie_acs_override").next().is_some() {
-        answers.push(Answer::failed(
+        let mut answer = Answer::failed(
             "acs.override-param",
             "pcie_acs_override",
-            format!("{}: pcie_acs_override only makes the kernel pretend isolation; it clears no register", fact.from),
+            format!(
+                "{}: pcie_acs_override only makes the kernel pretend isolation; it clears no register",
+                fact.from
+            ),
             "add \"pcie_acs_override\" to `kernel.remove`",
-        ));
+        );
+        // It does nothing to GPUDirect RDMA, so a trial that is good otherwise does not go back for it.
+        answer.severity = Some(Severity::Warning);
+        answers.push(answer);
     }
     answers
 }

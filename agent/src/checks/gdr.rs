@@ -3,6 +3,7 @@
 use super::{Answer, Input};
 use crate::facts::gdr::InUse;
 use crate::kmod::{Attempt, Refused, classify, fold};
+use crate::plain::counted;
 use crate::plan::decide;
 use crate::plan::gdr::{self, Decision, GdrPath};
 
@@ -126,15 +127,23 @@ fn in_use(now: &InUse) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(count) = now.refcount.get().filter(|count| **count > 0) {
         lines.push(format!(
-            "{}: {count} memory regions of GPUs are registered",
-            now.refcount.from
+            "{}: {} of GPUs registered",
+            now.refcount.from,
+            counted(
+                usize::try_from(*count).unwrap_or(usize::MAX),
+                "memory region"
+            )
         ));
     }
     for client in now.clients.get().into_iter().flatten() {
-        if let Some(count) = client.registered.filter(|count| *count > 0) {
+        if let Some(count) = client.registered.as_ref().filter(|count| **count > 0) {
             lines.push(format!(
-                "{}: {count} memory regions are registered",
-                client.path
+                "{}: {} registered",
+                client.path,
+                counted(
+                    usize::try_from(*count).unwrap_or(usize::MAX),
+                    "memory region"
+                )
             ));
         }
     }

@@ -2,6 +2,7 @@
 //! not be read is never met.
 
 mod acs;
+pub(crate) mod bandwidth;
 mod bar1;
 mod cmdline;
 mod gdr;
@@ -12,7 +13,7 @@ mod nccl;
 mod numa;
 pub mod registry;
 
-use gdr_policy::{CheckGroup, Policy};
+use gdr_policy::{CheckGroup, Policy, Verify};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -163,7 +164,7 @@ impl Answer {
 type Ask = fn(&Input) -> Vec<Answer>;
 
 /// The groups that a policy names, and who answers.
-const GROUPS: [(CheckGroup, Ask); 9] = [
+const GROUPS: [(CheckGroup, Ask); 10] = [
     (CheckGroup::Cmdline, cmdline::ask),
     (CheckGroup::Iommu, iommu::ask),
     (CheckGroup::Acs, acs::ask),
@@ -173,6 +174,7 @@ const GROUPS: [(CheckGroup, Ask); 9] = [
     (CheckGroup::NcclEnv, nccl::ask),
     (CheckGroup::Numa, numa::ask),
     (CheckGroup::Modules, modules::ask),
+    (CheckGroup::Bandwidth, bandwidth::ask),
 ];
 
 /// Asks what the policy requires and what it wants to be warned about.
@@ -181,6 +183,9 @@ pub fn run(input: &Input) -> Vec<Check> {
     let verify = &input.policy.verify;
     let groups = verify.require.iter().map(|g| (*g, Severity::Required));
     let groups = groups.chain(verify.warn.iter().map(|g| (*g, Severity::Warning)));
+    // the table alone has it reported
+    let measured = measures(input.policy) && !named(verify, CheckGroup::Bandwidth);
+    let groups = groups.chain(measured.then_some((CheckGroup::Bandwidth, Severity::Warning)));
     groups
         .flat_map(|(group, severity)| {
             ask(group, input)
@@ -188,6 +193,16 @@ pub fn run(input: &Input) -> Vec<Check> {
                 .map(move |answer| finish(group.as_str(), answer, severity))
         })
         .collect()
+}
+
+fn named(verify: &Verify, group: CheckGroup) -> bool {
+    verify.require.contains(&group) || verify.warn.contains(&group)
+}
+
+/// Whether the policy wants perftest to be run.
+#[must_use]
+pub fn measures(policy: &Policy) -> bool {
+    policy.verify.bandwidth.is_some() || named(&policy.verify, CheckGroup::Bandwidth)
 }
 
 /// Asks one group, whatever the policy says.

@@ -3,6 +3,7 @@
 use super::{Answer, Input, Outcome};
 use crate::finding::Finding;
 use crate::nccl_env::findings;
+use crate::plain::counted;
 
 const ID: &str = "nccl.env-net-disabled";
 
@@ -14,13 +15,13 @@ pub(super) fn ask(input: &Input) -> Vec<Answer> {
         return answers;
     }
     let files = env.files.iter().map(|file| match file.lines.get() {
-        Some(lines) => format!("{}: {} settings", file.lines.from, lines.len()),
+        Some(lines) => format!("{}: {}", file.lines.from, counted(lines.len(), "setting")),
         None => format!("{}: it is not there", file.lines.from),
     });
     let mut evidence: Vec<String> = files.collect();
     evidence.push(format!(
-        "{} processes with variables of NCCL's",
-        env.processes.len()
+        "{} with variables of NCCL's",
+        counted(env.processes.len(), "process")
     ));
     let mut met = Answer::met(ID, "NCCL's environment", String::new());
     met.evidence = evidence;

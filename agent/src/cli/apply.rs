@@ -6,13 +6,14 @@ use serde::Serialize;
 use gdr_policy::{Bake, Policy};
 
 use super::output::{paint, style};
+use super::rehearsal::Rehearsal;
 use super::status::{self, Status};
 use super::{CliError, Context, Exit, load, plan};
 use crate::apply::{Engine, can_ask, read_env};
 use crate::journal::Record;
 use crate::machine::{Boot, Event, FailureKind, GrubView, Marker, State};
 use crate::plan::{Plan, Refusal, Step};
-use crate::reboot::{self, Request};
+use crate::reboot::{self, arm_unit_active};
 use crate::state;
 use crate::world::World;
 
@@ -34,6 +35,13 @@ pub(super) struct Args {
     /// Say who would be asked for the reboot, in which order, and what they say now; change nothing.
     #[arg(long, conflicts_with_all = ["reboot", "no_reboot", "bake", "retry"])]
     dry_run_reboot: bool,
+}
+
+impl Args {
+    /// Whether it may change the system that runs: not if it only asks, nor for an image that is made in a chroot or a container.
+    pub(super) const fn changes_the_running_system(&self) -> bool {
+        !self.bake && !self.dry_run_reboot
+    }
 }
 
 /// The JSON of `apply`.
@@ -60,28 +68,6 @@ pub(super) struct Output {
     reboot: Option<Rehearsal>,
 }
 
-/// Who would be asked for the reboot.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Rehearsal {
-    /// The policy's coordinator.
-    coordinator: String,
-    /// Everything that would be asked, in this order. The first no ends it.
-    would_ask: Vec<Asked>,
-}
-
-/// One question.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Asked {
-    /// A gate, or a coordinator.
-    who: String,
-    /// What it is asked, in words.
-    asks: String,
-    /// `yes` or `no`; `not-asked` where asking changes something.
-    answer: &'static str,
-    /// Why not.
-    reason: Option<String>,
-}
-
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     let policy = load::policy(context)?.trusted()?;
     needs_root(context, "apply")?;
@@ -92,6 +78,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     if args.dry_run_reboot {
         return rehearse(context, digest, &policy);
     }
+    // A zone that this node does not know would keep the window closed for ever.
+    let zone = &policy.reboot.gates.time_zone;
+    reboot::seconds_east(&context.root, zone, 0)
+        .map_err(|why| CliError::new(Exit::Policy, "time-zone", why).help("nothing was changed"))?;
     world.survey(&context.root, &policy);
     let wants_reboot = (args.reboot || policy.reboot.allow || args.bake) && !args.no_reboot;
 
@@ -144,10 +134,10 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         return report(context, digest, plan, false, None, exit);
     }
     if plan.trial.is_some() && wants_reboot && !args.bake {
-        can_ask(&context.root, &policy).map_err(|refusal| {
-            CliError::new(Exit::Person, refusal.kind().as_str(), refusal.to_string())
-                .help("nothing was changed; `gdr-agent apply --no-reboot` stages without asking")
-        })?;
+        let help = "nothing was changed; `gdr-agent apply --no-reboot` stages without asking";
+        arm_unit_active(&context.root)
+            .and_then(|()| can_ask(&context.root, &policy))
+            .map_err(|refusal| person(&refusal).help(help))?;
     }
     if wants_reboot && policy.reboot.coordinator == gdr_policy::Coordinator::Sentinel {
         plan.notes.push(reboot::KURED.to_owned());
@@ -166,28 +156,9 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
 
 /// Asks what can be asked without changing anything.
 fn rehearse(context: &Context, digest: String, policy: &Policy) -> Result<Exit, CliError> {
-    let refused = |refusal: reboot::Refusal| {
-        CliError::new(Exit::Person, refusal.kind().as_str(), refusal.to_string())
-    };
-    let request = Request {
-        reason: "a dry run".to_owned(),
-        respect_inhibitors: policy.reboot.respect_inhibitors,
-        back: false,
-    };
-    let coordinator = reboot::choose(&context.root, policy).map_err(refused)?;
     // Of a directory nobody is asked: the bus and the network are those of another machine.
-    let ask = context.root.is_live();
-    let questions = coordinator.questions(&request, ask).into_iter();
-    let would_ask = questions.map(|question| Asked {
-        who: question.who,
-        asks: question.asks,
-        answer: match &question.no {
-            None => "not-asked",
-            Some(None) => "yes",
-            Some(Some(_)) => "no",
-        },
-        reason: question.no.flatten(),
-    });
+    let rehearsal = Rehearsal::of(&context.root, policy, context.root.is_live())
+        .map_err(|refusal| person(&refusal))?;
     let output = Output {
         schema: "gdr-agent/apply/v1",
         digest,
@@ -197,34 +168,16 @@ fn rehearse(context: &Context, digest: String, policy: &Policy) -> Result<Exit, 
         refusals: Vec::new(),
         notes: Vec::new(),
         status: None,
-        reboot: Some(Rehearsal {
-            coordinator: policy.reboot.coordinator.to_string(),
-            would_ask: would_ask.collect(),
-        }),
+        reboot: Some(rehearsal),
     };
-    context.out.result(&output, || rehearsal_text(&output))?;
+    let text = || output.reboot.as_ref().map(Rehearsal::text);
+    context.out.result(&output, || text().unwrap_or_default())?;
     Ok(Exit::Done)
 }
 
-fn rehearsal_text(output: &Output) -> String {
-    let mut text = String::new();
-    for asked in output.reboot.iter().flat_map(|r| &r.would_ask) {
-        let colour = match asked.answer {
-            "yes" => style::GOOD,
-            "no" => style::BAD,
-            _ => style::DIM,
-        };
-        text.push_str(&format!(
-            "{:14} {}  {}\n",
-            asked.who,
-            paint(colour, &format!("{:9}", asked.answer)),
-            asked.asks
-        ));
-        if let Some(reason) = &asked.reason {
-            text.push_str(&format!("{:25} {reason}\n", ""));
-        }
-    }
-    text
+/// Whatever keeps a reboot from being asked for at all is a person's to mend.
+fn person(refusal: &reboot::Refusal) -> CliError {
+    CliError::new(Exit::Person, refusal.kind().as_str(), refusal.to_string())
 }
 
 /// What follows the stage: the reboot, or in an image the trial of its first boot, or the commit.

@@ -1,10 +1,8 @@
 //! `gdr-agent bandwidth`
 
-mod measure;
-mod pair;
-
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use gdr_policy::Policy;
 use schemars::JsonSchema;
@@ -13,10 +11,17 @@ use serde::Serialize;
 use super::output::{paint, style};
 use super::topology::policy_or_default;
 use super::{CliError, Context, Exit};
+use crate::acs::with_selectors;
 use crate::bandwidth::{About, Failure, Memory, Ratio, Row, Run, Test, judge};
 use crate::checks::{Outcome, Severity};
+use crate::facts::pci::{Depth, functions};
+use crate::facts::rdma_devices;
 use crate::finding::Finding;
+use crate::measure::{self, Ceiling, How, NoDevice, Peer};
+use crate::nccl_log::harmless;
 use crate::pci::Bdf;
+use crate::pci::topology::Topology;
+use crate::pci::tree::Tree;
 use crate::sys::log_file::LogFile;
 
 /// What is measured, or read.
@@ -44,7 +49,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Test::Write, conflicts_with = "from")]
     test: Test,
     /// Message size in bytes.
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, value_parser = clap::value_parser!(u64).range(2..=1 << 30), conflicts_with = "from")]
+    #[arg(long, value_name = "BYTES", default_value_t = measure::BYTES, value_parser = clap::value_parser!(u64).range(2..=1 << 30), conflicts_with = "from")]
     size: u64,
     /// Seconds that each run takes.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600), conflicts_with = "from")]
@@ -53,13 +58,13 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=86400), conflicts_with = "from")]
     limit: Option<u64>,
     /// Queue pairs.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024), conflicts_with = "from")]
+    #[arg(long, value_name = "N", default_value_t = measure::QPS, value_parser = clap::value_parser!(u32).range(1..=1024), conflicts_with = "from")]
     qps: u32,
     /// Index of the GID, where perftest's own choice does not do.
     #[arg(long, value_name = "N", conflicts_with = "from")]
     gid_index: Option<u32>,
     /// TCP port on which both sides meet; the run on GPU memory takes the next one.
-    #[arg(long, value_name = "PORT", default_value_t = 18515, value_parser = clap::value_parser!(u16).range(1..=65534), conflicts_with = "from")]
+    #[arg(long, value_name = "PORT", default_value_t = measure::PORT, value_parser = clap::value_parser!(u16).range(1..=65534), conflicts_with = "from")]
     port: u16,
 }
 
@@ -115,19 +120,10 @@ struct RunOutput {
     failures: Vec<Failure>,
 }
 
-/// What a link can carry.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-struct Ceiling {
-    /// 10^9 bits per second.
-    gbps: f64,
-    /// Where that was read.
-    from: String,
-}
-
 pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     let policy = policy_or_default(context)?;
     let (runs, link) = if args.from.is_empty() {
-        measure::measure(context, args, &policy)?
+        measured(context, args, &policy)?
     } else {
         (read(&args.from)?, None)
     };
@@ -140,6 +136,61 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         _ if args.listen && output.error.is_none() => Exit::Done,
         _ => Exit::Pending,
     })
+}
+
+/// The runs, and what the link can carry.
+fn measured(
+    context: &Context,
+    args: &Args,
+    policy: &Policy,
+) -> Result<(Vec<Run>, Option<Ceiling>), CliError> {
+    let root = &context.root;
+    let Some(build) = measure::build(root, args.test)? else {
+        return Ok((vec![measure::missing(args.test)], None));
+    };
+    let topology = with_selectors(&policy.devices, |selectors| {
+        let functions = functions(root, &Depth::Topology(selectors))?;
+        Ok::<_, CliError>(Topology::of(&Tree::build(&functions), selectors))
+    })?;
+    let devices = rdma_devices(root);
+    let devices = devices.get().map(Vec::as_slice).unwrap_or_default();
+    let pair = measure::pair(&topology, devices, args.gpu, args.nic, args.peer_nic)?;
+    let from_policy = policy.verify.bandwidth.as_ref().map(|b| b.peer.as_str());
+    let peer = match args.peer.as_deref().or(from_policy) {
+        _ if args.listen => Peer::Listen,
+        None | Some("loopback") => Peer::Loopback,
+        Some(host) if host.starts_with('-') || host.is_empty() => {
+            let message = format!("`{}` is not a host", host.escape_debug());
+            return Err(CliError::new(Exit::Usage, "usage", message));
+        }
+        Some(host) => Peer::Host(host),
+    };
+    let mut runs = Vec::new();
+    for (at, buffer) in (0u16..).zip(measure::buffers(policy, &pair, build)) {
+        let name = measure::name(args.test, &pair, buffer);
+        context
+            .out
+            .progress(&format!("{name}, {} s ...", args.seconds));
+        let how = How {
+            test: args.test,
+            peer,
+            bytes: args.size,
+            seconds: args.seconds,
+            qps: args.qps,
+            gid_index: args.gid_index,
+            tcp_port: args.port + at,
+            limit: args.limit.map(Duration::from_secs),
+            until: None,
+        };
+        runs.push(measure::run(root, &how, &pair, buffer, build)?);
+    }
+    Ok((runs, pair.link))
+}
+
+impl From<NoDevice> for CliError {
+    fn from(e: NoDevice) -> Self {
+        Self::new(Exit::Usage, "no-device", e.message).help(e.help)
+    }
 }
 
 fn output(runs: &[Run], policy: &Policy, link: Option<Ceiling>) -> Output {
@@ -211,11 +262,15 @@ fn text(output: &Output) -> String {
     text.push_str(&format!("{}\n", paint(colour, word)));
     for (at, run) in output.runs.iter().enumerate() {
         let about = &run.about;
-        let device = about.device.as_deref().unwrap_or("device not told");
-        let test = about.test.as_deref().unwrap_or("test not told");
+        let plain = |text: &Option<String>, none: &str| match text {
+            Some(text) => harmless(text.as_bytes()),
+            None => none.to_owned(),
+        };
+        let device = plain(&about.device, "device not told");
+        let test = plain(&about.test, "test not told");
         text.push_str(&format!(
             "\n{}\n  {test}, {device}, {}\n",
-            paint(style::BOLD, &crate::nccl_log::harmless(run.name.as_bytes())),
+            paint(style::BOLD, &harmless(run.name.as_bytes())),
             run.memory.word()
         ));
         let rows: Vec<&Measured> = output.results.iter().filter(|r| r.run == at).collect();
@@ -237,6 +292,7 @@ fn text(output: &Output) -> String {
             ));
         }
         if let Some(error) = &run.error {
+            let error = harmless(error.as_bytes());
             text.push_str(&format!("  {} {error}\n", paint(style::BAD, "error:")));
         }
     }
@@ -255,10 +311,10 @@ fn text(output: &Output) -> String {
         text.push_str(&format!(
             "\n{}  {}\n",
             paint(colour, &finding.id),
-            finding.subject
+            harmless(finding.subject.as_bytes())
         ));
         for line in &finding.evidence {
-            text.push_str(&format!("    {line}\n"));
+            text.push_str(&format!("    {}\n", harmless(line.as_bytes())));
         }
         if let Some(fix) = &finding.fix {
             text.push_str(&format!("    {} {fix}\n", paint(style::BOLD, "fix:")));

@@ -10,10 +10,12 @@ use crate::apply::{self, Asks, Engine, EngineError, boot_id};
 use crate::facts::gdr::PEERMEM;
 use crate::journal::{DIR, Record, leftovers};
 use crate::machine::{Boot, Event, GrubView, Marker, State};
+use crate::measure::write_record;
 use crate::plan::{self, GdrPath, MARKER};
 use crate::reboot::{Bus, ShutdownKind, asked_apart, pending_shutdown};
+use crate::service;
 use crate::state;
-use crate::sys::{SysError, clock, freeze, module, process};
+use crate::sys::{Root, SysError, clock, freeze, module, notify, process};
 use crate::world::World;
 
 /// What a unit wants.
@@ -23,6 +25,8 @@ pub(super) enum Verb {
     Acs,
     /// Every boot: find out where the machine is, disarm, go on with what was interrupted.
     Settle,
+    /// Trial boots: have perftest run where the policy wants it, for `verify` to judge.
+    Measure,
     /// Trial boots: verify, then commit or roll back.
     Verify,
     /// At shutdown: arm the trial if a reboot was granted.
@@ -42,6 +46,12 @@ pub(super) enum Verb {
         /// Take back what is committed too, and remove everything that the agent has left.
         #[arg(long)]
         purge: bool,
+    },
+    /// Started by the bus: answer for `org.gdr_agent.Agent1` until nobody asks any more.
+    Bus {
+        /// End after so many seconds without a call.
+        #[arg(long, default_value_t = 30)]
+        idle: u64,
     },
     /// Thaws a file system when its parent dies.
     ThawGuard {
@@ -71,12 +81,14 @@ pub(super) fn run(context: &Context, verb: Verb) -> Result<Exit, CliError> {
     match verb {
         Verb::Acs => acs(context),
         Verb::Settle => settle(context),
+        Verb::Measure => measure(context),
         Verb::Verify => verify(context),
         Verb::Arm => arm(context),
         Verb::Peermem => peermem(context),
         Verb::PeermemOff => Ok(module::unload(&context.root, PEERMEM).map(|()| Exit::Done)?),
         Verb::Reconcile => reconcile(context),
         Verb::Ask => ask(context),
+        Verb::Bus { idle } => bus(context, Duration::from_secs(idle)),
         Verb::Uninstall { purge } => uninstall(context, purge),
         Verb::Deadline | Verb::ThawGuard { .. } => Ok(Exit::Done),
     }
@@ -92,6 +104,7 @@ fn acs(context: &Context) -> Result<Exit, CliError> {
     let trial = record.filter(|r| marker(context, r) == Marker::Ours && !r.txn.state.is_final());
     let report = apply::early_acs(&context.root, trial.map(|r| r.work.policy).as_ref())?;
     for line in report {
+        notify::status(&line);
         tracing::warn!("{line}");
     }
     Ok(Exit::Done)
@@ -118,12 +131,33 @@ fn settle(context: &Context) -> Result<Exit, CliError> {
     Ok(Exit::Done)
 }
 
+/// Not under the lock: it changes nothing, and takes minutes.
+fn measure(context: &Context) -> Result<Exit, CliError> {
+    let Some(record) = status::last(&context.root)? else {
+        return Ok(Exit::Done);
+    };
+    let on_trial = record.txn.state == State::TrialBooted;
+    if !on_trial || marker(context, &record) != Marker::Ours {
+        return Ok(Exit::Done);
+    }
+    let policy = &record.work.policy;
+    let world = World::read(&context.root, policy)?;
+    let until = crate::measure::until(&context.root, policy, true);
+    let tell = |text: &str| tracing::info!("{text}");
+    if let Some(measured) = world.measure(&context.root, policy, until, &tell) {
+        let txn = record.txn.id.as_str();
+        write_record(&context.root, txn, &boot_id(&context.root), &measured)?;
+    }
+    Ok(Exit::Done)
+}
+
 fn verify(context: &Context) -> Result<Exit, CliError> {
     let mut engine = open(context, "boot verify")?;
     let Some(record) = engine.last().cloned() else {
         return Ok(Exit::Done);
     };
     if record.txn.state == State::TrialBooted && marker(context, &record) == Marker::Ours {
+        notify::status("waiting for the boot to be complete, then asking the policy's checks");
         engine.verify_trial()?;
     }
     say(&engine);
@@ -205,6 +239,12 @@ fn deadline(context: &Context) -> Result<Exit, CliError> {
             .checked_sub(clock::since_boot())
             .filter(|left| !left.is_zero())
         {
+            if left.as_secs() % 10 == 0 {
+                notify::status(&format!(
+                    "resets the machine in {} s unless the trial is verified",
+                    left.as_secs()
+                ));
+            }
             clock::sleep(left.min(Duration::from_secs(1)));
             continue;
         }
@@ -228,7 +268,9 @@ fn deadline(context: &Context) -> Result<Exit, CliError> {
 
 fn reconcile(context: &Context) -> Result<Exit, CliError> {
     acs(context)?;
-    if status::last(&context.root)?.is_none_or(|r| r.txn.state.is_final()) {
+    let boot = boot_id(&context.root);
+    let over = |r: Record| r.txn.state.is_final() && !r.txn.awaits_reboot(&boot);
+    if status::last(&context.root)?.is_none_or(over) {
         return Ok(Exit::Done);
     }
     let Some(mut engine) = open_if_free(context, "boot reconcile")? else {
@@ -245,6 +287,8 @@ fn reconcile(context: &Context) -> Result<Exit, CliError> {
         }
         State::Granted | State::Armed => engine.look_after()?,
         State::RollingBack if record.txn.granted => engine.look_after()?,
+        // A person ended it, and the reboot that had been granted could not be called back then.
+        state if state.is_final() => engine.release()?,
         State::Staged | State::RollingBack | State::Verified | State::Committing => {
             let event = Event::Booted(look(context, &record));
             engine.send(event)?;
@@ -261,13 +305,15 @@ fn ask(context: &Context) -> Result<Exit, CliError> {
     };
     let outstanding =
         !record.txn.state.is_final() && asked_apart(&context.root, &record.work.policy);
-    if !outstanding && record.work.lock.is_none() {
+    let comes = record.txn.state.is_final() && record.txn.awaits_reboot(&boot_id(&context.root));
+    if !outstanding && !comes && record.work.lock.is_none() {
         return Ok(Exit::Done);
     }
     let Some(mut engine) = open_if_free(context, "boot ask")? else {
         return Ok(Exit::Done);
     };
     engine.ask(Asks::WhenDue);
+    notify::status("asking the fleet");
     let Some(record) = engine.last().cloned() else {
         return Ok(Exit::Done);
     };
@@ -280,6 +326,13 @@ fn ask(context: &Context) -> Result<Exit, CliError> {
         _ => {}
     }
     Ok(Exit::Done)
+}
+
+fn bus(context: &Context, idle: Duration) -> Result<Exit, CliError> {
+    let status = |root: &Root| status::public(root).map_err(|e| e.message);
+    service::serve(&context.root, &Bus::system(), &status, idle)
+        .map(|()| Exit::Done)
+        .map_err(|why| CliError::new(Exit::Internal, "bus", why))
 }
 
 /// Needs no systemd, no D-Bus, and nothing of the package but this binary.
@@ -385,6 +438,8 @@ fn say(engine: &Engine) {
             .failure
             .as_ref()
             .map_or(String::new(), |f| format!(": {}", f.text));
-        tracing::info!("transaction {} is {}{why}", record.txn.id, record.txn.state);
+        let text = format!("transaction {} is {}{why}", record.txn.id, record.txn.state);
+        notify::status(&text);
+        tracing::info!("{text}");
     }
 }

@@ -9,9 +9,13 @@ use super::nccl_log::{Unreadable, logs_in, tell};
 use super::{CliError, Context, Exit, doctor};
 use crate::capture::{self, Archive, ArchiveError, Content, Log, Redactor, Tree};
 use crate::doctor::{Wanted, examine};
+use crate::facts::SMI_LIMIT;
 use crate::facts::pci::{Depth, functions};
+use crate::nccl_log::harmless;
+use crate::package::RPM_FORMAT;
+use crate::plain::{counted, shown};
 use crate::sys::log_file::{LogFile, PIECE};
-use crate::sys::{Root, SysError, archive_file};
+use crate::sys::{Root, SysError, archive_file, note_packages};
 
 /// Logs are kept whole, so they have a limit.
 const MOST_LOG: usize = 64 << 20;
@@ -25,6 +29,9 @@ pub struct Args {
     /// Put in this log of a job, too; may be given several times.
     #[arg(long, value_name = "FILE")]
     nccl_log: Vec<PathBuf>,
+    /// Put in this output of perftest, too; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    perftest: Vec<PathBuf>,
     /// Put in what `doctor --pid` looks at: limits and device files of this process.
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
@@ -51,6 +58,8 @@ pub(super) struct Output {
     unreadable: Vec<String>,
     /// Logs in it.
     logs: Vec<String>,
+    /// Outputs of perftest in it.
+    perftest: Vec<String>,
     /// Whether addresses and host names were left in.
     addresses: bool,
     /// Logs that could not be read.
@@ -64,13 +73,16 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         addresses: args.with_addresses,
         host: host(&context.root),
     };
-    let (logs, errors) = logs(&args.nccl_log, &redactor);
+    let (logs, mut errors) = logs(&args.nccl_log, &redactor);
+    let (perftest, unread) = outputs(&args.perftest, &redactor);
+    errors.extend(unread);
     let mut archive = Archive {
         live: context.root.is_live(),
         addresses: args.with_addresses,
         pid: args.pid,
         tree,
         logs,
+        perftest,
     };
     capture::clean(&mut archive.tree, &redactor);
     let packed = capture::pack(&archive).map_err(|e| failed(&args.out, &e))?;
@@ -101,6 +113,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
             .map(|(path, _)| path.clone())
             .collect(),
         logs: archive.logs.iter().map(|log| log.name.clone()).collect(),
+        perftest: archive.perftest.iter().map(|o| o.name.clone()).collect(),
         addresses: args.with_addresses,
         errors,
     };
@@ -124,7 +137,7 @@ fn take(context: &Context, args: &Args) -> Result<Tree, CliError> {
         smi: !args.no_smi,
         ..Wanted::default()
     };
-    let _ = examine(&root, &policy, wanted);
+    let _ = examine(&root, &policy, wanted, &|text| context.out.waiting(text));
     // What later versions may ask. Whether it could be read is noted, and that is all that is wanted here.
     let _ = functions(&root, &Depth::Everything);
     for path in [
@@ -134,6 +147,10 @@ fn take(context: &Context, args: &Args) -> Result<Tree, CliError> {
         "/var/lib/dpkg/status",
     ] {
         let _ = root.read_if_there(path);
+    }
+    // A directory is only read.
+    if root.is_live() {
+        note_packages(&root, RPM_FORMAT, SMI_LIMIT);
     }
     // The answer of uname(2) is in no file of older kernels; a program's header is as good.
     if matches!(root.stat("/proc/sys/kernel/arch"), Ok(None)) {
@@ -162,6 +179,21 @@ fn logs(paths: &[PathBuf], redactor: &Redactor) -> (Vec<Log>, Vec<Unreadable>) {
         }
     }
     (logs, errors)
+}
+
+/// As they are but for addresses: what is told from them are messages and numbers.
+fn outputs(paths: &[PathBuf], redactor: &Redactor) -> (Vec<Log>, Vec<Unreadable>) {
+    let (mut outputs, mut errors) = (Vec::new(), Vec::new());
+    for path in paths {
+        match read_log(path) {
+            Ok(bytes) => outputs.push(Log {
+                name: path.display().to_string(),
+                bytes: redactor.text(&String::from_utf8_lossy(&bytes)).into_bytes(),
+            }),
+            Err(e) => errors.push(Unreadable::new(path, &e)),
+        }
+    }
+    (outputs, errors)
 }
 
 fn read_log(path: &Path) -> Result<Vec<u8>, SysError> {
@@ -195,30 +227,31 @@ pub(super) fn failed(path: &Path, error: &ArchiveError) -> CliError {
     } else {
         Exit::Internal
     };
-    CliError::new(exit, kind, format!("{}: {error}", path.display()))
+    let why = shown(&error.to_string());
+    CliError::new(exit, kind, format!("{}: {why}", path.display()))
 }
 
 fn text(output: &Output) -> String {
     let mut text = format!(
-        "{}: {} files in {} KiB\n",
-        output.file,
-        output.files,
+        "{}: {} in {} KiB\n",
+        harmless(output.file.as_bytes()),
+        counted(output.files, "file"),
         output.bytes.div_ceil(1024)
     );
-    for log in &output.logs {
-        text.push_str(&format!("with the log {log}\n"));
+    for log in output.logs.iter().chain(&output.perftest) {
+        text.push_str(&format!("with {}\n", harmless(log.as_bytes())));
     }
     if !output.unreadable.is_empty() {
         let few = output
             .unreadable
             .iter()
             .take(5)
-            .cloned()
+            .map(|path| harmless(path.as_bytes()))
             .collect::<Vec<_>>()
             .join(", ");
         text.push_str(&format!(
-            "{} files could not be read and are in it as such ({few}{}); run it as root to have them\n",
-            output.unreadable.len(),
+            "{} could not be read, which the archive says of each ({few}{}); run it as root to have all\n",
+            counted(output.unreadable.len(), "file"),
             if output.unreadable.len() > 5 { ", ..." } else { "" }
         ));
     }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::nccl_log::{Unreadable, read_logs, tell};
 use super::topology::styles;
 use super::{CliError, Context, Exit, Format, load};
+use crate::bandwidth::Run;
 use crate::capture;
 use crate::checks::Outcome;
 use crate::checks::registry::{self, Kind};
@@ -93,9 +94,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     if let Some(path) = &args.capture {
         let (root, mut wanted) = open_capture(context, path)?;
         wanted.logs.extend(logs);
-        wanted.runs = runs;
+        wanted.runs.extend(runs);
         wanted.pid = args.pid.or(wanted.pid);
-        return print(context, doctor::examine(&root, &policy, wanted), errors);
+        return print(
+            context,
+            doctor::examine(&root, &policy, wanted, &|_| {}),
+            errors,
+        );
     }
     let wanted = Wanted {
         pid: args.pid,
@@ -104,7 +109,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         smi: !args.no_smi,
     };
     let root = Root::open(context.root.path())?.speaking_of_the_node();
-    let report = doctor::examine(&root, &policy, wanted);
+    let tell = |text: &str| context.out.waiting(text);
+    let report = doctor::examine(&root, &policy, wanted, &tell);
     print(context, report, errors)
 }
 
@@ -121,9 +127,12 @@ fn open_capture(context: &Context, path: &Path) -> Result<(Root, Wanted), CliErr
         reader.push(&log.bytes);
         reader.report(&log.name, None)
     });
+    let runs = archive.perftest.iter();
+    let runs = runs.map(|output| Run::read(&output.name, &output.bytes));
     let wanted = Wanted {
         pid: archive.pid,
         logs: logs.collect(),
+        runs: runs.collect(),
         ..Wanted::default()
     };
     let root = Root::captured(path, archive.tree, archive.live)?;

@@ -3,6 +3,7 @@
 use gdr_policy::{Diagnostics, Loaded, Source};
 
 use super::{CliError, Context, Exit};
+use crate::plain::counted;
 use crate::sys::{EntryKind, Root, SysError, write};
 
 /// Where the policy is, unless the command line names another.
@@ -99,11 +100,7 @@ fn unreadable(root: &Root, path: &str, error: &SysError) -> CliError {
 fn invalid(problems: &Diagnostics, sources: &[Source]) -> CliError {
     let text = problems.render(sources, super::output::stderr_colour());
     let count = problems.0.len();
-    let noun = if count == 1 {
-        "1 problem"
-    } else {
-        &format!("{count} problems")
-    };
+    let noun = counted(count, "problem");
     CliError::new(
         Exit::Policy,
         "policy-invalid",

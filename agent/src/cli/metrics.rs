@@ -1,6 +1,6 @@
 //! `gdr-agent metrics`: what monitoring reads, in the text format of Prometheus.
 
-use std::fmt::Write as _;
+mod text;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,8 +9,10 @@ use super::status::last;
 use super::topology::policy_or_default;
 use super::{CliError, Context, Exit};
 use crate::acs::repairs::{self, Repairs};
+use crate::apply::boot_id;
 use crate::checks::{self, Check, Outcome, Severity};
-use crate::machine::State;
+use crate::journal;
+use crate::machine::{State, TxnId};
 use crate::nccl_log::harmless;
 use crate::pci::Bdf;
 use crate::state;
@@ -34,12 +36,14 @@ pub(super) struct Output {
     version: &'static str,
     /// What runs.
     node: Versions,
-    /// Whether all that the policy requires is met; unknown as well where nothing could be asked.
+    /// Whether all that the policy requires is met, bandwidth aside; unknown as well where nothing could be asked.
     verdict: Outcome,
     /// The policy's checks, or those of the default policy where there is none; one for each group, id and severity.
     checks: Vec<Answered>,
     /// Where the last transaction stands; null if the journal could not be read.
     transaction: Option<Transaction>,
+    /// The policy that every boot keeps; null if there is none, or if that could not be read.
+    committed: Option<Committed>,
     /// How many policies failed here and are not tried again by themselves; null if that could not be read.
     quarantined: Option<usize>,
     /// What could not be read: its metrics are missing, or unknown.
@@ -95,6 +99,15 @@ struct Transaction {
     slot: bool,
 }
 
+/// The policy that was proven here last.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Committed {
+    /// Its digest.
+    policy: String,
+    /// When it was committed, seconds since 1970; null once the journal has forgotten that transaction.
+    time: Option<u64>,
+}
+
 /// A port on which ACS redirection was cleared.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Port {
@@ -127,6 +140,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
             None
         }
     };
+    let committed = match committed(context) {
+        Ok(committed) => committed,
+        Err(e) => {
+            errors.push(harmless(e.message.as_bytes()));
+            None
+        }
+    };
     let quarantined = match state::quarantine(&context.root) {
         Ok(list) => Some(list.policies.len()),
         Err(e) => {
@@ -145,13 +165,14 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         verdict,
         checks: answered(&checks),
         transaction,
+        committed,
         quarantined,
         errors,
         acs_repairs: ports.collect(),
     };
     match &args.textfile {
-        Some(path) => write::replace(&context.root, path, text(&output).as_bytes(), None)?,
-        None => context.out.result(&output, || text(&output))?,
+        Some(path) => write::replace(&context.root, path, text::of(&output).as_bytes(), None)?,
+        None => context.out.result(&output, || text::of(&output))?,
     }
     Ok(Exit::Done)
 }
@@ -169,7 +190,7 @@ fn transaction(context: &Context) -> Result<Transaction, CliError> {
         });
     };
     let waiting = state::waiting(&context.root)?;
-    let waiting = waiting.filter(|w| w.concerns(&record));
+    let waiting = waiting.filter(|w| w.concerns(&record, &boot_id(&context.root)));
     Ok(Transaction {
         state: record.txn.state,
         time: Some(record.time),
@@ -181,9 +202,26 @@ fn transaction(context: &Context) -> Result<Transaction, CliError> {
     })
 }
 
+fn committed(context: &Context) -> Result<Option<Committed>, CliError> {
+    let Some(committed) = state::committed(&context.root)? else {
+        return Ok(None);
+    };
+    let id = committed.txn.parse::<TxnId>().ok();
+    let record = id.map(|id| journal::last_of(&context.root, &id));
+    Ok(Some(Committed {
+        policy: committed.digest,
+        time: record.transpose()?.flatten().map(|record| record.time),
+    }))
+}
+
 /// The policy's checks. No program is run and no process is looked at: this is asked every minute.
 fn look(context: &Context) -> Result<(Versions, Vec<Check>), CliError> {
-    let policy = policy_or_default(context)?;
+    let mut policy = policy_or_default(context)?;
+    // nothing is measured here, and "unknown" each minute would be no news
+    let group = gdr_policy::CheckGroup::Bandwidth;
+    policy.verify.require.retain(|g| *g != group);
+    policy.verify.warn.retain(|g| *g != group);
+    policy.verify.bandwidth = None;
     let world = World::read(&context.root, &policy)?;
     let word = |text: &String| harmless(text.as_bytes());
     let node = Versions {
@@ -228,184 +266,4 @@ fn answered(checks: &[Check]) -> Vec<Answered> {
         };
     }
     all
-}
-
-const STATES: [State; 12] = [
-    State::Idle,
-    State::Staged,
-    State::RebootRequested,
-    State::Granted,
-    State::Armed,
-    State::TrialBooted,
-    State::Verified,
-    State::Committing,
-    State::Committed,
-    State::RollingBack,
-    State::RolledBack,
-    State::Quarantined,
-];
-
-/// A label's value.
-fn label(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"")
-}
-
-fn text(output: &Output) -> String {
-    let mut text = String::new();
-    let mut family = |name: &str, kind: &str, help: &str, samples: Vec<String>| {
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for sample in samples {
-            let _ = writeln!(text, "{name}{sample}");
-        }
-    };
-    let version = vec![format!("{{version=\"{}\"}} 1", output.version)];
-    family("gdr_agent_info", "gauge", "The agent.", version);
-    let of = |value: &Option<String>| label(value.as_deref().unwrap_or("unknown"));
-    let node = vec![format!(
-        "{{kernel=\"{}\",driver=\"{}\"}} 1",
-        of(&output.node.kernel),
-        of(&output.node.driver)
-    )];
-    family(
-        "gdr_agent_node_info",
-        "gauge",
-        "The kernel that runs and the NVIDIA driver that is loaded.",
-        node,
-    );
-    let is = |outcome: Outcome, wanted| format!(" {}", u8::from(outcome == wanted));
-    family(
-        "gdr_agent_verdict",
-        "gauge",
-        "1 if all that the policy requires is met, 0 if it is not or that is not known.",
-        vec![is(output.verdict, Outcome::Met)],
-    );
-    family(
-        "gdr_agent_verdict_unknown",
-        "gauge",
-        "1 if what was read does not tell.",
-        vec![is(output.verdict, Outcome::Unknown)],
-    );
-    let checks = |wanted| {
-        let sample = |check: &Answered| {
-            let severity = match check.severity {
-                Severity::Required => "required",
-                Severity::Warning => "warning",
-                Severity::Note => "note",
-            };
-            format!(
-                "{{group=\"{}\",id=\"{}\",severity=\"{severity}\"}}{}",
-                label(&check.group),
-                label(&check.id),
-                is(check.outcome, wanted)
-            )
-        };
-        output.checks.iter().map(sample).collect()
-    };
-    family(
-        "gdr_agent_check",
-        "gauge",
-        "1 if every answer to a check is met, 0 if one is not or is not known.",
-        checks(Outcome::Met),
-    );
-    family(
-        "gdr_agent_check_unknown",
-        "gauge",
-        "1 if a check has no answer that failed and one that is not known.",
-        checks(Outcome::Unknown),
-    );
-    let transaction = output.transaction.as_ref();
-    family(
-        "gdr_agent_transaction_state",
-        "gauge",
-        "1 for the state in which the last transaction is.",
-        transaction.map_or_else(Vec::new, |now| {
-            let sample =
-                |state: State| format!("{{state=\"{state}\"}} {}", u8::from(state == now.state));
-            STATES.into_iter().map(sample).collect()
-        }),
-    );
-    family(
-        "gdr_agent_transaction_timestamp_seconds",
-        "gauge",
-        "When that was recorded.",
-        transaction
-            .and_then(|t| t.time)
-            .map(|time| format!(" {time}"))
-            .into_iter()
-            .collect(),
-    );
-    family(
-        "gdr_agent_transaction_reboots",
-        "gauge",
-        "Reboots that were granted to the last transaction.",
-        transaction
-            .map(|t| format!(" {}", t.reboots))
-            .into_iter()
-            .collect(),
-    );
-    family(
-        "gdr_agent_transaction",
-        "gauge",
-        "The state of the last transaction, and the digest of its policy.",
-        transaction
-            .and_then(|t| Some((t, t.policy.as_ref()?)))
-            .map(|(t, policy)| format!("{{state=\"{}\",policy=\"{policy}\"}} 1", t.state))
-            .into_iter()
-            .collect(),
-    );
-    family(
-        "gdr_agent_waiting_since_timestamp_seconds",
-        "gauge",
-        "Since when a reboot or the end of one is asked for and refused.",
-        transaction
-            .and_then(|t| Some((t.waiting_since?, t.waiting_for.as_ref()?)))
-            .map(|(since, kind)| format!("{{kind=\"{kind}\"}} {since}"))
-            .into_iter()
-            .collect(),
-    );
-    family(
-        "gdr_agent_slot_held",
-        "gauge",
-        "Whether the node holds a slot of its FleetLock group.",
-        transaction
-            .map(|t| format!(" {}", u8::from(t.slot)))
-            .into_iter()
-            .collect(),
-    );
-    family(
-        "gdr_agent_quarantined_policies",
-        "gauge",
-        "Policies that failed on this node and are not tried again by themselves.",
-        output
-            .quarantined
-            .map(|number| format!(" {number}"))
-            .into_iter()
-            .collect(),
-    );
-    family(
-        "gdr_agent_read_errors",
-        "gauge",
-        "Parts of this output that could not be read; `gdr-agent metrics --format json` names them.",
-        vec![format!(" {}", output.errors.len())],
-    );
-    let ports = &output.acs_repairs;
-    family(
-        "gdr_agent_acs_repairs_total",
-        "counter",
-        "How often ACS redirection came back on a port within a boot and was cleared again.",
-        ports
-            .iter()
-            .map(|p| format!("{{port=\"{}\"}} {}", p.port, p.repairs.repairs))
-            .collect(),
-    );
-    family(
-        "gdr_agent_acs_last_repair_timestamp_seconds",
-        "gauge",
-        "When that last happened.",
-        ports
-            .iter()
-            .filter_map(|p| Some(format!("{{port=\"{}\"}} {}", p.port, p.repairs.last?)))
-            .collect(),
-    );
-    text
 }

@@ -17,6 +17,8 @@ mod nccl_log;
 mod output;
 mod plan;
 mod policy;
+mod powers;
+mod rehearsal;
 mod rollback;
 mod schema;
 mod status;
@@ -152,6 +154,7 @@ fn verb(
         out,
         coordinator,
     };
+    powers::keep(&context, &args.verb)?;
     match args.verb {
         Verb::Policy(verb) => policy::run(&context, verb),
         Verb::Facts => facts::run(&context),

@@ -1,7 +1,7 @@
 //! `gdr-agent nccl-log`
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -14,8 +14,9 @@ use serde::Serialize;
 
 use super::output::{Out, paint, style};
 use super::topology::styles;
-use super::{CliError, Context, Exit, Format};
+use super::{CliError, Context, Exit};
 use crate::nccl_log::{FileReport, Reader, Verdict, combine, harmless, render};
+use crate::plain::counted;
 use crate::sys::log_file::{self, LogFile, PIECE};
 use crate::sys::{SysError, clock};
 
@@ -125,7 +126,8 @@ pub(super) fn logs_in(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<Unreadable>) {
 pub(super) fn tell(errors: &[Unreadable]) {
     let mut stderr = anstream::stderr().lock();
     for error in errors {
-        let _ = writeln!(stderr, "{} {}", paint(style::BAD, "error:"), error.message);
+        let message = harmless(error.message.as_bytes());
+        let _ = writeln!(stderr, "{} {message}", paint(style::BAD, "error:"));
     }
 }
 
@@ -204,8 +206,7 @@ fn read(path: &Path, piece: &mut [u8], bytes: &AtomicU64) -> Answer {
 
 /// Waits until all senders are gone; after a second, tells a person on a terminal how far it is.
 fn progress(out: Out, wait: &mpsc::Receiver<()>, bytes: &AtomicU64, files: &[PathBuf]) {
-    let wanted = !out.quiet && out.format == Format::Text && std::io::stderr().is_terminal();
-    if !wanted {
+    if !out.tells() {
         let _ = wait.recv();
         return;
     }
@@ -263,8 +264,8 @@ fn text(output: &Output) -> String {
     text.push_str(&shown.join("\n"));
     if files.len() > SHOWN {
         text.push_str(&format!(
-            "\nand {} more files; `--format json` has all\n",
-            files.len() - SHOWN
+            "\nand {}; `--format json` has all\n",
+            counted(files.len() - SHOWN, "more file")
         ));
     }
     text

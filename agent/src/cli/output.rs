@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::error::CliError;
 use super::exit::Exit;
+use crate::plain::tame;
 
 /// Text for people or JSON for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -97,7 +98,7 @@ impl Out {
                 self.raw(&format!("{json}\n"))
             }
             _ if self.quiet => Ok(()),
-            _ => self.raw(&text()),
+            _ => self.raw(&tame(&text())),
         }
     }
 
@@ -119,9 +120,23 @@ impl Out {
 
     /// Tells a person on a terminal what is going on; machines and logs do not see it.
     pub fn progress(self, text: &str) {
-        if !self.quiet && self.format == Format::Text && std::io::stderr().is_terminal() {
+        if self.tells() {
             let _ = writeln!(anstream::stderr(), "{}", paint(style::DIM, text));
         }
+    }
+
+    /// As [`Out::progress`], on one line that the next such text replaces; an empty one takes it away.
+    pub fn waiting(self, text: &str) {
+        if self.tells() {
+            let line = paint(style::DIM, text);
+            let _ = write!(anstream::stderr(), "\r{line}\x1b[K");
+        }
+    }
+
+    /// Whether there is a person on a terminal who wants to know.
+    #[must_use]
+    pub fn tells(self) -> bool {
+        !self.quiet && self.format == Format::Text && std::io::stderr().is_terminal()
     }
 
     /// Prints an error: to standard error for people, as an object on standard output for machines.
@@ -134,8 +149,10 @@ impl Out {
             let _ = self.raw(&format!("{value:#}\n"));
         }
         let mut err = anstream::stderr().lock();
-        let _ = writeln!(err, "{} {}", paint(style::BAD, "error:"), error.message);
+        let message = tame(&error.message);
+        let _ = writeln!(err, "{} {message}", paint(style::BAD, "error:"));
         if let Some(help) = &error.help {
+            let help = tame(help);
             let _ = writeln!(err, "  {} {help}", paint(style::BOLD, "help:"));
         }
     }

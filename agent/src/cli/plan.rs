@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::output::{Format, paint, style};
+use super::rehearsal::Rehearsal;
 use super::{CliError, Context, Exit, load};
 use crate::plan::gdr::{Decision, GdrPath, Says};
 use crate::plan::{Phase, Plan, Refusal, Step};
@@ -28,6 +29,10 @@ pub(super) struct Output {
     notes: Vec<String>,
     /// How NIC drivers reach GPU memory, with what led to that.
     gdr: Option<Decision>,
+    /// Who would be asked for the reboot that the policy needs, and in which order. A plan asks nobody:
+    /// `apply --dry-run-reboot` has the answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reboot: Option<Rehearsal>,
 }
 
 /// The transaction that a plan's marker would name: it is shown, and no plan is carried out with it.
@@ -41,6 +46,14 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
     let policy = &policy.loaded.policy;
     let plan = world.plan(policy, &world.ports(policy), &digest, SHOWN, None);
     let exit = exit(&plan);
+    let mut notes = plan.notes.clone();
+    let reboot = if plan.trial.is_some() && plan.refusals.is_empty() {
+        Rehearsal::of(&context.root, policy, false)
+            .map_err(|refusal| notes.push(refusal.to_string()))
+            .ok()
+    } else {
+        None
+    };
     let output = Output {
         schema: "gdr-agent/plan/v1",
         digest,
@@ -48,8 +61,9 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
         reboot_required: plan.reboot_required(),
         steps: plan.steps,
         refusals: plan.refusals,
-        notes: plan.notes,
+        notes,
         gdr: plan.gdr,
+        reboot,
     };
     if context.out.format == Format::Diff {
         context.out.raw(&diff(&output))?;

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::output::{paint, style};
 use super::{CliError, Context, Exit, load};
+use crate::nccl_log::harmless;
 use crate::sys::Root;
 
 /// What to do with policies.
@@ -222,7 +223,7 @@ fn show_text(output: &ShowOutput) -> String {
     for (key, value, from) in rows {
         text.push_str(&format!(
             "{key:keys$} = {value:values$}  {}\n",
-            paint(style::DIM, &format!("# {from}"))
+            paint(style::DIM, &format!("# {}", harmless(from.as_bytes())))
         ));
     }
     text.push_str(&format!("digest {}\n", output.digest));

@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use super::output::{paint, style};
 use super::{CliError, Context, Exit};
+use crate::apply::boot_id;
 use crate::journal::{Journal, Record};
 use crate::machine::{Budget, Failure, State};
+use crate::plain::counted;
 use crate::state;
 use crate::sys::{Root, clock};
 
@@ -93,7 +95,7 @@ impl Status {
     pub(super) fn of(root: &Root, record: &Record) -> Self {
         let mut status = Self::of_record(record);
         let waiting = state::waiting(root).ok().flatten();
-        let ours = waiting.filter(|w| w.concerns(record));
+        let ours = waiting.filter(|w| w.concerns(record, &boot_id(root)));
         status.waiting = ours.map(|w| Waiting {
             wants: w.wants,
             kind: w.kind,
@@ -159,15 +161,43 @@ impl Status {
     }
 }
 
+fn output(root: &Root, record: Option<&Record>) -> Output {
+    Output {
+        schema: "gdr-agent/status/v1",
+        status: record.map_or_else(Status::idle, |record| Status::of(root, record)),
+    }
+}
+
+/// The JSON for everybody on the machine: without the words of programs and servers, and without what was read from
+/// files. The state directory is root's alone, and a name and a password for a repository may be in an error's text.
+pub(super) fn public(root: &Root) -> Result<String, CliError> {
+    const ROOT: &str = "`gdr-agent status` says more to root";
+    let mut output = output(root, last(root)?.as_ref());
+    let status = &mut output.status;
+    let reason = status.reason.take();
+    status.reason = reason.map(|_| ROOT.to_owned());
+    if let Some(failure) = &mut status.failure {
+        ROOT.clone_into(&mut failure.text);
+    }
+    if let Some(waiting) = &mut status.waiting {
+        ROOT.clone_into(&mut waiting.text);
+    }
+    status.denial = None;
+    status.slot = None;
+    for list in [
+        &mut status.unmet,
+        &mut status.conflicts,
+        &mut status.packages,
+    ] {
+        list.clear();
+    }
+    serde_json::to_string(&output).map_err(|e| CliError::new(Exit::Internal, "json", e.to_string()))
+}
+
 pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
     let record = last(&context.root)?;
     let exit = record.as_ref().map_or(Exit::Done, exit);
-    let output = Output {
-        schema: "gdr-agent/status/v1",
-        status: record
-            .as_ref()
-            .map_or_else(Status::idle, |record| Status::of(&context.root, record)),
-    };
+    let output = output(&context.root, record.as_ref());
     context.out.result(&output, || text(&output.status))?;
     Ok(exit)
 }
@@ -221,7 +251,7 @@ fn next(record: &Record) -> String {
         }
         State::Staged | State::RebootRequested if budget.allowed && !budget.open() => {
             return format!(
-                "the policy's {} reboots are used up: raise `reboot.max` or reboot by hand",
+                "of the policy's reboots ({}) none is left: raise `reboot.max` or reboot by hand",
                 budget.max
             );
         }
@@ -288,12 +318,11 @@ pub(super) fn text(status: &Status) -> String {
                 0 => "asked again within a minute".to_owned(),
                 left => format!("asked again in {}", span(left)),
             };
-            let times = if w.tries == 1 { "time" } else { "times" };
+            let times = counted(w.tries as usize, "time");
             format!(
-                "for {} (`{}`, refused {} {times}), {again}",
+                "for {} (`{}`, refused {times}), {again}",
                 span(now.saturating_sub(w.since)),
-                w.kind,
-                w.tries
+                w.kind
             )
         }),
     );

@@ -8,6 +8,8 @@ use super::status::{self, Status};
 use super::{CliError, Context, Exit, apply, load};
 use crate::checks::{self, Check, Outcome, Severity};
 use crate::machine::State;
+use crate::measure;
+use crate::nccl_log::harmless;
 use crate::world::World;
 
 /// The JSON of `verify`.
@@ -32,6 +34,18 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
     let mut world = World::read(&context.root, &policy)?;
     // plans are made from files alone; here jobs that run count too
     world.read_more(&context.root, &policy, None);
+    let tell = |text: &str| context.out.progress(text);
+    let mut engine = None;
+    if on_trial.is_some() {
+        apply::needs_root(context, "verify")?;
+        let mut opened = context.engine("verify")?.telling(&tell);
+        world.more.measured = opened.measure(&world, &policy)?;
+        opened.measured(world.more.measured.clone());
+        engine = Some(opened);
+    } else {
+        let until = measure::until(&context.root, &policy, false);
+        world.more.measured = world.measure(&context.root, &policy, until, &tell);
+    }
     let checks = world.checks(&policy);
     let verdict = checks::verdict(&checks);
     let mut output = Output {
@@ -45,9 +59,7 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
     } else {
         Exit::Pending
     };
-    if on_trial.is_some() {
-        apply::needs_root(context, "verify")?;
-        let mut engine = context.engine("verify")?;
+    if let Some(mut engine) = engine {
         engine.verify_trial()?;
         if let Some(record) = engine.last() {
             output.status = Some(Status::of(&context.root, record));
@@ -71,11 +83,11 @@ fn text(output: &Output) -> String {
             "{}  {:24} {}\n",
             paint(colour, word),
             check.id,
-            check.subject
+            harmless(check.subject.as_bytes())
         ));
         if check.outcome != Outcome::Met {
             for line in &check.evidence {
-                text.push_str(&format!("         {line}\n"));
+                text.push_str(&format!("         {}\n", harmless(line.as_bytes())));
             }
             if let Some(fix) = &check.fix {
                 text.push_str(&format!("         {} {fix}\n", paint(style::BOLD, "do:")));

@@ -4,6 +4,7 @@ use super::Seen;
 use crate::checks::Answer;
 use crate::gpu::{Asked, findings, topo};
 use crate::pci::Bdf;
+use crate::plain::counted;
 
 const MISSING: &str = "gpu.missing";
 
@@ -33,7 +34,7 @@ pub(super) fn ask(seen: &Seen) -> Vec<Answer> {
         answers.push(Answer::met(
             MISSING,
             subject,
-            format!("nvidia-smi: {count} GPUs"),
+            format!("nvidia-smi: {}", counted(count, "GPU")),
         ));
     }
     if let Asked::Said(matrix) = &gpus.topo {

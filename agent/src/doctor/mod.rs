@@ -28,7 +28,7 @@ use crate::facts::pci::{Depth, conditions, functions};
 use crate::facts::{Facts, More, Os, SMI_LIMIT};
 use crate::nccl_log::{FileReport, harmless};
 use crate::pci::topology::Topology;
-use crate::sys::Root;
+use crate::sys::{Ask, Root};
 use crate::world::World;
 
 pub use rank::{Cause, Symptom, causes};
@@ -92,9 +92,10 @@ pub(crate) struct Seen<'a> {
     pub(crate) runs: &'a [Run],
 }
 
-/// Reads a root and answers every question. What cannot be read is unknown; nothing fails as a whole.
+/// Reads a root and answers every question. What cannot be read is unknown; nothing fails as a whole. `tell`
+/// hears of what takes long.
 #[must_use]
-pub fn examine(root: &Root, policy: &Policy, wanted: Wanted) -> Report {
+pub fn examine(root: &Root, policy: &Policy, wanted: Wanted, tell: &dyn Fn(&str)) -> Report {
     let read = crate::acs::with_selectors(&policy.devices, |selectors| {
         functions(root, &Depth::Topology(selectors))
     });
@@ -114,7 +115,11 @@ pub fn examine(root: &Root, policy: &Policy, wanted: Wanted) -> Report {
         more: More::default(),
     };
     // A program is run on the running system only; a directory and a capture have what it said, or have not.
-    let ask = (wanted.smi && root.is_live()).then_some(SMI_LIMIT);
+    let ask = Ask {
+        limit: SMI_LIMIT,
+        tell,
+    };
+    let ask = (wanted.smi && root.is_live()).then_some(ask);
     world.read_more(root, policy, ask);
     // What ran is nearer to the job than what is installed.
     if let Some(minor) = logs::nccl_minor(&wanted.logs) {

@@ -2,6 +2,7 @@
 
 use super::Seen;
 use crate::bandwidth::judge;
+use crate::checks::bandwidth::line;
 use crate::checks::{Answer, Outcome};
 
 const LOW: &str = "bandwidth.low";
@@ -17,17 +18,7 @@ pub(super) fn ask(seen: &Seen) -> Vec<Answer> {
     let mut answers: Vec<Answer> = judged.findings.into_iter().filter_map(Answer::of).collect();
     if judged.verdict == Outcome::Met {
         let mut met = Answer::met(LOW, "perftest", "");
-        let lines = seen.runs.iter().filter_map(|run| {
-            let row = run.best()?;
-            Some(format!(
-                "{}: {:.2} Gb/s with {} bytes, {}",
-                run.name,
-                row.average_gbps,
-                row.bytes,
-                row.memory.word()
-            ))
-        });
-        met.evidence = lines.collect();
+        met.evidence = seen.runs.iter().filter_map(line).collect();
         met.evidence
             .extend(link.map(|(gbps, from)| format!("{from} is {gbps:.0} Gb/s")));
         answers.push(met);

@@ -7,6 +7,7 @@ use crate::checks::registry::{Entry, Kind};
 use crate::checks::{Outcome, Severity};
 use crate::pci::render::Styles;
 use crate::plain;
+use crate::plain::counted;
 
 /// Lines of evidence that are shown of a cause.
 const EVIDENCE: usize = 6;
@@ -127,12 +128,12 @@ fn one(text: &mut String, number: usize, cause: &Cause, styles: Styles) {
 pub(super) fn node_line(node: &super::Node) -> String {
     let word = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
     format!(
-        "{}, kernel {}, NVIDIA driver {}, {} GPUs, {} NICs",
+        "{}, kernel {}, NVIDIA driver {}, {}, {}",
         word(&node.os),
         word(&node.kernel),
         word(&node.driver),
-        node.gpus,
-        node.nics
+        counted(node.gpus, "GPU"),
+        counted(node.nics, "NIC")
     )
 }
 
@@ -142,10 +143,7 @@ pub(super) fn headline(report: &Report) -> String {
     match report.verdict {
         Outcome::Met => "Everything that GPUDirect RDMA needs is there.".to_owned(),
         Outcome::Failed => {
-            let what = match report.causes.iter().filter(failed).count() {
-                1 => "1 cause".to_owned(),
-                count => format!("{count} causes"),
-            };
+            let what = counted(report.causes.iter().filter(failed).count(), "cause");
             let none = match report.node.gpus {
                 0 => "No GPU was found here. ",
                 _ => "",

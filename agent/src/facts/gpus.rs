@@ -7,7 +7,7 @@ use crate::gpu::{Asked, Gpus, Smi, Window, resizes, window};
 use crate::pci::RawFunction;
 use crate::pci::topology::Topology;
 use crate::sys::pci_config::DEVICES;
-use crate::sys::{self, Root, Said};
+use crate::sys::{self, Ask, Root, Said};
 
 /// How long nvidia-smi may take: a healthy driver with eight GPUs and no persistence takes some seconds; a sick GPU
 /// never answers.
@@ -19,12 +19,14 @@ pub fn gpus(
     root: &Root,
     functions: &[RawFunction],
     topology: &Topology,
-    ask: Option<Duration>,
+    ask: Option<Ask<'_>>,
 ) -> Gpus {
     let windows = topology.gpus.iter().filter_map(|gpu| {
         let function = functions.iter().find(|f| f.bdf == gpu.bdf)?;
-        let mut window = window(gpu.bdf, &function.bars);
-        window.sizes = sizes(root, &window);
+        let mut window = window(gpu.bdf, &function.bars).resizable(&function.config);
+        if window.sizes.is_empty() {
+            sizes(root, &mut window);
+        }
         Some(window)
     });
     let windows = windows.collect();
@@ -39,19 +41,21 @@ pub fn gpus(
     Gpus { windows, smi, topo }
 }
 
-fn sizes(root: &Root, window: &Window) -> Vec<u64> {
+/// The kernel's file has what the capability has, where the function's extended space is out of reach.
+fn sizes(root: &Root, window: &mut Window) {
     let Some(bar) = window.bar else {
-        return Vec::new();
+        return;
     };
     let path = format!("{DEVICES}/{}/resource{bar}_resize", window.bdf);
     let text = root.text_if_there(&path).ok().flatten();
-    text.map(|text| resizes(&text)).unwrap_or_default()
+    window.sizes = text.map(|text| resizes(&text)).unwrap_or_default();
+    window.sizes_from = Some(path).filter(|_| !window.sizes.is_empty());
 }
 
 fn said<T>(
     root: &Root,
     argv: &[&str],
-    ask: Option<Duration>,
+    ask: Option<Ask<'_>>,
     read: impl Fn(&[u8]) -> Result<T, String>,
 ) -> Asked<T> {
     match sys::said(root, argv, ask) {

@@ -1,13 +1,12 @@
 //! What no plan needs, and reports do: it costs more to read than the facts that a plan is made from.
 
-use std::time::Duration;
-
 use super::{Fact, RdmaDevice, gpus, nccl_env, nccl_minor, rdma_devices};
 use crate::gpu::Gpus;
+use crate::measure::Measured;
 use crate::nccl_env::{Known, NcclEnv};
 use crate::pci::RawFunction;
 use crate::pci::topology::Topology;
-use crate::sys::Root;
+use crate::sys::{Ask, Root};
 
 /// What was read.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +17,8 @@ pub struct More {
     pub rdma: Option<Fact<Vec<RdmaDevice>>>,
     /// NCCL's minor version (26 for 2.26), where one is known and no other contradicts it.
     pub nccl_minor: Option<u32>,
+    /// What perftest measured of each pair; none if it was not run.
+    pub measured: Option<Vec<Measured>>,
 }
 
 impl More {
@@ -28,13 +29,14 @@ impl More {
         root: &Root,
         functions: &[RawFunction],
         topology: &Topology,
-        ask: Option<Duration>,
+        ask: Option<Ask<'_>>,
     ) -> (Self, NcclEnv) {
         let env = nccl_env(root);
         let more = Self {
             gpus: gpus(root, functions, topology, ask),
             rdma: Some(rdma_devices(root)),
             nccl_minor: nccl_minor(root, &env),
+            measured: None,
         };
         (more, env)
     }

@@ -2,7 +2,7 @@
 
 use super::fact::Fact;
 use crate::nccl_env::{ConfFile, NcclEnv, Process, conf, environ};
-use crate::sys::{Root, SysError};
+use crate::sys::{EntryKind, Root, SysError};
 
 const ETC: &str = "/etc/nccl.conf";
 const PASSWD: &str = "/etc/passwd";
@@ -53,10 +53,26 @@ pub fn nccl_env(root: &Root) -> NcclEnv {
 
 fn file(root: &Root, path: &str, uid: Option<u32>) -> ConfFile {
     let read = root.read_if_there(path);
-    ConfFile {
-        lines: Fact::read(path, read.map(|bytes| bytes.map(|bytes| conf(&bytes)))),
-        uid,
-    }
+    let lines = Fact::read(path, read.map(|bytes| bytes.map(|bytes| conf(&bytes))));
+    let lines = match hidden(root, path) {
+        Some(dir) if lines.get().is_none() => Fact::unknown(
+            path,
+            format!("{dir} is closed to everybody: a unit's ProtectHome= hides what is there"),
+        ),
+        _ => lines,
+    };
+    ConfFile { lines, uid }
+}
+
+/// The directory on the way to a file that a unit with `ProtectHome=yes` sees in place of a home: an empty one without any
+/// permission (systemd.exec(5)). Root gets in, and finds nothing, which tells nothing.
+fn hidden<'p>(root: &Root, path: &'p str) -> Option<&'p str> {
+    let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
+    let mut dirs = ends.filter_map(|end| path.get(..end));
+    dirs.find(|dir| {
+        let stat = root.stat(dir).ok().flatten();
+        stat.is_some_and(|stat| stat.kind == EntryKind::Dir && stat.mode & 0o777 == 0)
+    })
 }
 
 /// NCCL looks in the home directory of the password file, not in `$HOME` (`userHomeDir` in `src/misc/param.cc`).

@@ -161,7 +161,8 @@ impl Reader<'_> {
             function.subsystem = vendor.zip(device).filter(|ids| *ids != (0, 0));
         }
         if wanted.ports {
-            function.config = self.config(wanted);
+            let display = function.class.is_some_and(|class| class >> 16 == 0x03);
+            function.config = self.config(wanted, wanted.rest && display);
         }
         if wanted.place {
             function.numa_node = self.text("numa_node").and_then(|text| text.parse().ok());
@@ -228,7 +229,7 @@ impl Reader<'_> {
         function.subsystem = function.subsystem.or(subsystem);
     }
 
-    fn config(&self, wanted: Wanted) -> ConfigBytes {
+    fn config(&self, wanted: Wanted, gpu: bool) -> ConfigBytes {
         let file = match self.dir.config() {
             Ok(file) => file,
             Err(error) => return ConfigBytes::failed(error.to_string()),
@@ -247,6 +248,9 @@ impl Reader<'_> {
             let _ = config::ats(&mut config);
         }
         let _ = config::acs(&mut config);
+        if gpu {
+            let _ = config::resizable(&mut config);
+        }
         config.finish()
     }
 

@@ -71,10 +71,8 @@ pub(crate) fn small(window: &Window, smi: Option<&SmiGpu>) -> Option<Finding> {
         .map(|size| format!("{} MiB", size >> 20))
         .collect();
     if !larger.is_empty() {
-        evidence.push(format!(
-            "{dir}/resource{bar}_resize: it could have {}",
-            larger.join(", ")
-        ));
+        let from = window.sizes_from.as_deref().unwrap_or("Resizable BAR");
+        evidence.push(format!("{from}: it could have {}", larger.join(", ")));
     }
     if bytes <= SMALL {
         let fix = if larger.is_empty() {
@@ -84,14 +82,17 @@ pub(crate) fn small(window: &Window, smi: Option<&SmiGpu>) -> Option<Finding> {
         };
         return Some(Finding::failed("bar1.small", subject, evidence, fix));
     }
-    memory.filter(|memory| bytes < *memory).map(|_| {
-        Finding::warning(
-            "bar1.small",
-            subject,
-            evidence,
-            "no more memory than this can be registered with NICs at a time: make the firmware's MMIO window larger",
-        )
-    })
+    let fix = match memory {
+        Some(memory) if bytes >= memory => return None,
+        Some(_) if larger.is_empty() => {
+            "no more memory than this can be registered with NICs at a time: make the firmware's MMIO window larger"
+        }
+        None if larger.is_empty() => return None,
+        _ => {
+            "no more memory than this can be registered with NICs at a time: enable Resizable BAR and a larger MMIO window in the firmware, then power-cycle; where the window already covers the GPU's memory (`nvidia-smi -q -d MEMORY`) nothing is lost"
+        }
+    };
+    Some(Finding::warning("bar1.small", subject, evidence, fix))
 }
 
 /// What nvidia-smi says of a link with fewer lanes than both ends have.

@@ -4,7 +4,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::pci::{Bar, Bdf};
+use crate::pci::config::resizable;
+use crate::pci::{Bar, Bdf, ConfigBytes};
 
 /// Resource flags (`include/linux/ioport.h`).
 const PREFETCH: u64 = 0x2000;
@@ -26,8 +27,11 @@ pub struct Window {
     pub bytes: Option<u64>,
     /// Whether it has an address.
     pub placed: bool,
-    /// The sizes that it could have, from `resourceN_resize`; empty if it cannot be resized or the kernel has no such file.
+    /// The sizes that it could have, from the Resizable BAR capability and from `resourceN_resize`; empty if it cannot be
+    /// resized, or neither could be read.
     pub sizes: Vec<u64>,
+    /// Where those come from.
+    pub sizes_from: Option<String>,
 }
 
 /// The window of the GPU at `bdf`, from the lines of its `resource`.
@@ -41,6 +45,24 @@ pub fn window(bdf: Bdf, bars: &[Bar]) -> Window {
         bytes: bar.map(Bar::size),
         placed: bar.is_some_and(|bar| bar.start != 0 && bar.flags & UNSET == 0),
         sizes: Vec::new(),
+        sizes_from: None,
+    }
+}
+
+impl Window {
+    /// Adds the sizes that the Resizable BAR capability in its configuration space has for it.
+    #[must_use]
+    pub fn resizable(mut self, mut config: &ConfigBytes) -> Self {
+        let bars = resizable(&mut config).ok().flatten().unwrap_or_default();
+        let own = bars.into_iter().find(|bar| Some(bar.index) == self.bar);
+        if let Some(bar) = own.filter(|bar| !bar.supported.is_empty()) {
+            self.sizes = bar.supported;
+            self.sizes_from = Some(format!(
+                "/sys/bus/pci/devices/{}/config: Resizable BAR",
+                self.bdf
+            ));
+        }
+        self
     }
 }
 

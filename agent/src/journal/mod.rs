@@ -10,5 +10,7 @@ mod store;
 
 pub(crate) use image::sha256;
 pub use image::{Image, Intent, image_of};
-pub use record::{EnvIntent, Record, Trial, Work};
-pub use store::{DIR, Journal, JournalError};
+#[cfg(test)]
+pub(crate) use record::tests::sample;
+pub use record::{DecodeError, EnvIntent, Record, Trial, Work, decode, encode};
+pub use store::{DIR, Journal, JournalError, last_of};

@@ -126,7 +126,10 @@ pub enum DecodeError {
 }
 
 /// The bytes of a record: a header line with checksum and length, JSON, line feeds up to a whole block.
-pub(super) fn encode(record: &Record) -> Result<Vec<u8>, serde_json::Error> {
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub fn encode(record: &Record) -> Result<Vec<u8>, serde_json::Error> {
     let json = serde_json::to_vec(record)?;
     let mut bytes = format!(
         "gdr-agent-journal crc32c={:08x} len={:08}\n",
@@ -141,7 +144,10 @@ pub(super) fn encode(record: &Record) -> Result<Vec<u8>, serde_json::Error> {
 }
 
 /// Reads a record back.
-pub(super) fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
+///
+/// # Errors
+/// [`DecodeError`]
+pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
     let end = bytes
         .iter()
         .take(100)

@@ -238,6 +238,14 @@ impl<'r> Journal<'r> {
     }
 }
 
+/// The last record of a transaction that need not be the last one; none once it is forgotten.
+///
+/// # Errors
+/// It cannot be read, or is damaged.
+pub fn last_of(root: &Root, id: &TxnId) -> Result<Option<Record>, JournalError> {
+    last_record(root, id.as_str())
+}
+
 fn dir_of(id: &TxnId) -> String {
     format!("{DIR}/tx/{id}")
 }

@@ -252,3 +252,11 @@ pub struct Txn {
     /// Files that somebody else changed since, which were left alone, with what to do.
     pub conflicts: Vec<String>,
 }
+
+impl Txn {
+    /// Whether a reboot was granted in the boot of this id and has not happened yet.
+    #[must_use]
+    pub fn awaits_reboot(&self, boot_id: &str) -> bool {
+        self.granted && self.boot_id == boot_id
+    }
+}

@@ -8,7 +8,7 @@ use super::{NcclEnv, Setting, hca, scopes};
 use crate::facts::RdmaDevice;
 use crate::finding::Finding;
 use crate::pci::path::PathKind;
-use crate::plain::shown;
+use crate::plain::{counted, shown};
 
 /// What else is known of the node.
 #[derive(Debug, Clone, Copy, Default)]
@@ -34,8 +34,8 @@ pub fn findings(env: &NcclEnv, known: Known<'_>) -> Vec<Finding> {
             };
             if scope.pids.len() > 1 && setting.from.starts_with("pid ") {
                 let more = format!(
-                    "and {} more processes with the same settings",
-                    scope.pids.len() - 1
+                    "and {} with the same settings",
+                    counted(scope.pids.len() - 1, "more process")
                 );
                 finding.evidence.push(more);
             }
@@ -105,8 +105,8 @@ fn unread(env: &NcclEnv) -> Vec<Finding> {
             "nccl.env-unread",
             "processes",
             vec![format!(
-                "the environment of {} processes may not be read",
-                env.denied
+                "the environment of {} may not be read",
+                counted(usize::try_from(env.denied).unwrap_or(usize::MAX), "process")
             )],
             "run it as root",
         ));

@@ -1,15 +1,12 @@
 //! What is wrong, with the lines that show it and what to do. Ids stay the same for ever.
 
+use nccl_log_parser::{Count, Env, Gathered, Kind, Seen, Tally, Transport, Trouble};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::advice;
 use super::distance::{name as distance_name, numbers};
 use super::evidence::Evidence;
-use super::gathered::{Env, Gathered, Seen};
-use super::needles::Trouble;
-use super::record::Kind;
-use super::tally::{Count, Tally};
 use super::verdict::{Verdict, socket_chosen};
 
 /// One thing that is wrong, or that the log lacks.
@@ -37,7 +34,7 @@ impl Finding {
         Self {
             id: id.to_owned(),
             summary: summary.into(),
-            evidence: seen.first.clone(),
+            evidence: seen.first.iter().map(Evidence::from).collect(),
             count: seen.count,
             fix: fix.into(),
         }
@@ -177,7 +174,7 @@ fn network(all: &mut Vec<Finding>, tally: &Tally, gathered: &Gathered) {
 
 /// Chosen, named by channel records, or the only net whose devices are listed.
 fn sockets(all: &mut Vec<Finding>, tally: &Tally, gathered: &Gathered) {
-    let is_socket = |t: &&super::tally::Transport| t.kind == Kind::Net && *t.name == *b"Socket";
+    let is_socket = |t: &&Transport| t.kind == Kind::Net && *t.name == *b"Socket";
     let records = tally.transports.iter().find(is_socket);
     let records = records.map_or(0, |t| t.count.total);
     let mut seen = Seen::default();

@@ -4,27 +4,20 @@
 //! Lines about what a NIC could do decide only where there is no record and all of them say no. What a log does not
 //! hold is unknown. `docs/nccl-log.md` has the rules and the line formats by version.
 //!
-//! Pure and streaming: [`Reader`] takes the log in pieces and keeps bounded tables, whatever the size.
+//! Pure and streaming: the crate `nccl-log-parser` reads, in bounded tables; here is what that means.
 
 mod advice;
-mod bytes;
 mod distance;
 mod evidence;
 mod findings;
-mod gathered;
-mod lines;
-mod messages;
-mod needles;
 mod reader;
-mod record;
 pub mod render;
 mod report;
-mod source;
-mod tally;
 mod verdict;
 
-pub use evidence::{Evidence, harmless};
+pub use evidence::Evidence;
 pub use findings::Finding;
+pub use nccl_log_parser::harmless;
 pub use reader::Reader;
 pub use report::{ByChannel, ByRank, Channels, Device, FileReport, Hca, Support, TransportCount};
 pub use verdict::{Verdict, combine};

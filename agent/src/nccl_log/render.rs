@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::evidence::harmless;
+use nccl_log_parser::harmless;
+
 use super::findings::Finding;
 use super::report::{ByRank, Device, FileReport, Support};
 use super::verdict::Verdict;

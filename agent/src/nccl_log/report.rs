@@ -2,15 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use nccl_log_parser::{CHANNELS, Cell, Count, Gathered, Key, Kind, Log, Tally, Transport};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::bytes::text;
 use super::findings::{self, Finding};
-use super::gathered::Gathered;
-use super::reader::{Reader, State};
-use super::record::Kind;
-use super::tally::{CHANNELS, Cell, Count, Key, Tally, Transport};
 use super::verdict::{Verdict, judge};
 
 /// One log.
@@ -166,30 +162,29 @@ pub struct Device {
     pub verdict: Verdict,
 }
 
-impl Reader {
-    /// The answer. `error` says why the log could not be read to its end.
+impl FileReport {
+    /// What a log says. `error` says why it could not be read to its end.
     #[must_use]
-    pub fn report(self, name: &str, error: Option<String>) -> FileReport {
-        let State {
+    pub fn of(log: &Log, name: &str, error: Option<String>) -> Self {
+        let Log {
             tally,
             gathered,
             cut,
             bytes,
-            ..
-        } = self.finish();
-        let verdict = judge(&tally, &gathered);
+        } = log;
+        let verdict = judge(tally, gathered);
         let versions = gathered.versions.clone();
         let first = versions.first().cloned();
-        let devices = devices(&tally, &gathered);
-        FileReport {
+        let devices = devices(tally, gathered);
+        Self {
             name: name.to_owned(),
             nccl_version: first.or_else(|| gathered.python_version.clone()),
             verdict,
-            channels: channels(&tally),
-            hcas: hcas(&gathered),
-            findings: findings::find(&tally, &gathered, verdict),
-            by_channel: by_channel(&tally),
-            ranks: ranks(&tally),
+            channels: channels(tally),
+            hcas: hcas(gathered),
+            findings: findings::find(tally, gathered, verdict),
+            by_channel: by_channel(tally),
+            ranks: ranks(tally),
             devices,
             nccl_versions: versions,
             networks: gathered
@@ -197,12 +192,16 @@ impl Reader {
                 .iter()
                 .map(|(name, seen)| (name.clone(), seen.count))
                 .collect(),
-            cut_records: cut,
+            cut_records: *cut,
             not_listed: tally.not_listed,
-            bytes,
+            bytes: *bytes,
             error,
         }
     }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// `NET/IB`, `COLLNET/SHARP`, `P2P`, `SHM`.

@@ -2,13 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use nccl_log_parser::{Count, Gathered, Kind, Tally, Trouble};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use super::gathered::Gathered;
-use super::needles::Trouble;
-use super::record::Kind;
-use super::tally::{Count, Tally};
 
 /// Whether GPUDirect RDMA is engaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]

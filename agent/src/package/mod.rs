@@ -13,6 +13,7 @@ mod driver;
 mod harm;
 mod install;
 mod outcome;
+pub mod outputs;
 mod rpm;
 mod simulate;
 mod survey;
@@ -22,9 +23,12 @@ mod zypper;
 
 use serde::Deserialize;
 
+use crate::nccl_log::harmless;
+
 pub use dpkg::parse_status;
 pub use driver::{is_driver, is_kernel, sets};
 pub(crate) use install::{install, refresh};
+pub(crate) use rpm::FORMAT as RPM_FORMAT;
 pub(crate) use survey::survey;
 pub use survey::{Need, need};
 
@@ -65,9 +69,11 @@ pub struct Problem {
 
 impl Problem {
     fn new(id: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        let message: String = message.into();
         Self {
             id,
-            message: message.into(),
+            // names, versions and reasons are the package manager's
+            message: harmless(message.as_bytes()),
             fix: fix.into(),
         }
     }
@@ -126,8 +132,9 @@ pub struct Change {
 
 impl std::fmt::Display for Change {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let name = &self.name;
-        match (&self.old, &self.new) {
+        let name = harmless(self.name.as_bytes());
+        let version = |version: &Option<String>| version.as_ref().map(|v| harmless(v.as_bytes()));
+        match (version(&self.old), version(&self.new)) {
             (None, Some(new)) => write!(f, "{name} {new}"),
             (Some(old), Some(new)) => write!(f, "{name} {old} -> {new}"),
             (Some(old), None) => write!(f, "{name} {old} removed"),

@@ -6,7 +6,8 @@ use crate::sys::Root;
 /// What to do about a database that cannot be read.
 pub(super) const REPAIR: &str = "`rpmdb --rebuilddb` after a copy of the database was made; `rpm -qa` has to work before anything is installed";
 
-const FORMAT: &str = "%{NAME}\\t%|EPOCH?{%{EPOCH}}:{0}|\\t%{VERSION}\\t%{RELEASE}\\n";
+/// A line of [`parse`].
+pub(crate) const FORMAT: &str = "%{NAME}\\t%|EPOCH?{%{EPOCH}}:{0}|\\t%{VERSION}\\t%{RELEASE}\\n";
 
 pub(super) fn list(root: &Root) -> Vec<String> {
     let mut argv = vec!["rpm".to_owned()];

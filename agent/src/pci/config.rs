@@ -1,10 +1,12 @@
-//! Decoded configuration space: header, PCI Express, ACS and ATS.
+//! Decoded configuration space: header, PCI Express, ACS, ATS and Resizable BAR.
 
 mod express;
 mod ids;
+mod rebar;
 
 pub use express::{DeviceControl, Express, ExpressLink, PortType, express, port_type};
 pub use ids::{Ids, ids};
+pub use rebar::{ResizableBar, resizable};
 
 use super::acs::{self, AcsRegisters};
 use super::image::{ConfigBytes, ReadConfig};

@@ -9,6 +9,7 @@ use super::clear::{AcsPlan, Action};
 use super::topology::{Bridge, Device, Path, Topology};
 use super::tree::Role;
 use super::{Bdf, Link, acs};
+use crate::plain::counted;
 
 /// Styles for the text; [`Styles::default`] is plain.
 #[derive(Debug, Clone, Copy, Default)]
@@ -247,8 +248,8 @@ fn matrix(text: &mut String, topology: &Topology, styles: Styles) {
     };
     let _ = writeln!(
         text,
-        "\n{} path(s): {} direct, {} redirected by ACS (!), {} unknown (?)",
-        topology.paths.len(),
+        "\n{}: {} direct, {} redirected by ACS (!), {} unknown (?)",
+        counted(topology.paths.len(), "path"),
         count(Some(false)),
         count(Some(true)),
         count(None)

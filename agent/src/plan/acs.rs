@@ -4,6 +4,7 @@ use gdr_policy::AcsMethod;
 
 use super::step::{Action, Phase, Step};
 use super::{Input, Plan};
+use crate::plain::counted;
 
 pub(super) fn plan(input: &Input, plan: &mut Plan) {
     let asked = input.policy.acs.method == AcsMethod::Cmdline;
@@ -39,11 +40,7 @@ pub(super) fn plan(input: &Input, plan: &mut Plan) {
         .iter()
         .filter_map(|w| w.setpci.as_ref())
         .map(|line| format!("{line}\n"));
-    let ports = if writes.len() == 1 {
-        "1 port".to_owned()
-    } else {
-        format!("{} ports", writes.len())
-    };
+    let ports = counted(writes.len(), "port");
     plan.step(Step {
         id: "acs.clear".to_owned(),
         kind: "acs".to_owned(),

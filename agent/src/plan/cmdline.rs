@@ -70,6 +70,7 @@ pub(crate) fn removes(pattern: &str, arg: &str) -> bool {
 pub(super) fn plan(input: &Input, modules: &[String], plan: &mut Plan) {
     let edits = Edits::of(input.policy, input.facts, input.acs);
     plan.notes.extend(edits.notes.iter().cloned());
+    note_override(input, &edits, plan);
     let ours = !dropped(input, &edits).is_empty();
     if edits.set.is_empty() && edits.remove.is_empty() && !ours {
         return;
@@ -110,6 +111,21 @@ pub(super) fn plan(input: &Input, modules: &[String], plan: &mut Plan) {
     }
     known_good_is_proven(input, &base, plan);
     lasting::steps(input, &base, &edits, &target, modules, plan);
+}
+
+/// What guides recommend, and what does nothing: better told before a trial than after it.
+fn note_override(input: &Input, edits: &Edits, plan: &mut Plan) {
+    let Some(running) = input.facts.running.cmdline.get() else {
+        return;
+    };
+    let after = edits.apply(&CommandLine::parse(running));
+    if after.last("pcie_acs_override").is_some() {
+        plan.notes.push(
+            "acs.override-param: the command line has pcie_acs_override, which only makes a patched kernel pretend \
+             isolation and clears no register; add \"pcie_acs_override\" to `kernel.remove`"
+                .to_owned(),
+        );
+    }
 }
 
 /// The architecture as `uname -m` says it; where it is not known, the one with the least room.

@@ -3,6 +3,7 @@
 use super::step::{Action, Phase, Step};
 use super::{Decision, Input, Plan};
 use crate::package::{Change, Install};
+use crate::plain::counted;
 
 /// Plans it; says whether the kernel that the decision is about gets its module by that.
 pub(super) fn plan(input: &Input, decision: &Decision, plan: &mut Plan) -> bool {
@@ -27,8 +28,7 @@ fn step(install: &Install) -> Step {
     let others = install.changes.len().saturating_sub(install.specs.len());
     let with = match others {
         0 => String::new(),
-        1 => ", and one package with it".to_owned(),
-        n => format!(", and {n} packages with it"),
+        n => format!(", and {} with it", counted(n, "package")),
     };
     Step {
         id: "package.install".to_owned(),

@@ -1,10 +1,13 @@
 //! One D-Bus connection, every step of it with a time limit, every failure sorted by what it means.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use zbus::address::transport::{Transport, Unix, UnixSocket};
-use zbus::{Address, Connection, DBusError, Message, OwnedVariant, Type, connection};
+use zbus::{
+    Address, Connection, DBusError, Message, MessageStream, OwnedVariant, Type, connection,
+};
 use zruntime::SharedRuntime;
 
 use super::refusal::one_line;
@@ -63,11 +66,51 @@ impl Bus {
     }
 
     /// Runs one conversation on this thread. Must not be nested: the future may not call this.
-    pub(super) fn run<T>(&self, conversation: impl Future<Output = T>) -> T {
+    pub(crate) fn run<T>(&self, conversation: impl Future<Output = T>) -> T {
         zbus::block_on(conversation)
     }
 
-    pub(super) async fn open(&self) -> Result<Session, Fault> {
+    pub(crate) async fn open(&self) -> Result<Session, Fault> {
+        let (builder, at) = self.builder()?;
+        match within(self.limit, builder.build()).await {
+            Some(Ok(connection)) => Ok(Session {
+                connection,
+                limit: self.limit,
+            }),
+            other => Err(self.not_open(at, other.and_then(Result::err))),
+        }
+    }
+
+    /// Takes a name on the bus and gives what is sent there, at most so many messages at once.
+    pub(crate) async fn serve(
+        &self,
+        name: &'static str,
+        queued: NonZeroUsize,
+    ) -> Result<MessageStream, Fault> {
+        let (builder, at) = self.builder()?;
+        let opened = async {
+            let connection = builder.max_queued(queued).build().await?;
+            // Before the name is ours, so that no call for it is missed.
+            let messages = MessageStream::from(&connection);
+            connection.request_name(name).await?;
+            Ok::<_, zbus::Error>(messages)
+        };
+        match within(self.limit, opened).await {
+            Some(Ok(messages)) => Ok(messages),
+            other => Err(self.not_open(at, other.and_then(Result::err))),
+        }
+    }
+
+    fn not_open(&self, at: String, why: Option<zbus::Error>) -> Fault {
+        let why = match why {
+            Some(zbus::Error::Connection(why, _)) => why.to_string(),
+            Some(e) => one_line(&e.to_string()),
+            None => format!("no answer within {:?}", self.limit),
+        };
+        Fault::NoBus { at, why }
+    }
+
+    fn builder(&self) -> Result<(connection::Builder<'static>, String), Fault> {
         let (address, peer) = match &self.place {
             Place::System => (Address::system(), false),
             Place::Address(address) => (address.parse(), false),
@@ -89,20 +132,12 @@ impl Bus {
         if peer {
             builder = builder.p2p();
         }
-        match within(self.limit, builder.build()).await {
-            Some(Ok(connection)) => Ok(Session {
-                connection,
-                limit: self.limit,
-            }),
-            Some(Err(zbus::Error::Connection(why, _))) => Err(no_bus(at, why.to_string())),
-            Some(Err(e)) => Err(no_bus(at, one_line(&e.to_string()))),
-            None => Err(no_bus(at, format!("no answer within {:?}", self.limit))),
-        }
+        Ok((builder, at))
     }
 }
 
 /// The future's outcome, or `None` once the limit has passed.
-async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
     match SharedRuntime::current() {
         Ok(runtime) => runtime.timeout(limit, future).await.ok(),
         // No event loop could be made (no file descriptors left): the same fault meets the
@@ -113,24 +148,24 @@ async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T
 
 /// A service on the bus and the object that is spoken to.
 #[derive(Debug)]
-pub(super) struct Service {
-    pub(super) name: &'static str,
-    pub(super) path: &'static str,
-    pub(super) interface: &'static str,
+pub(crate) struct Service<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) path: &'a str,
+    pub(crate) interface: &'static str,
 }
 
 /// An open connection.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(crate) struct Session {
     connection: Connection,
     limit: Duration,
 }
 
 impl Session {
     /// Calls a method and returns the reply.
-    pub(super) async fn call<B>(
+    pub(crate) async fn call<B>(
         &self,
-        to: &Service,
+        to: &Service<'_>,
         member: &'static str,
         body: &B,
     ) -> Result<Message, Fault>
@@ -141,9 +176,9 @@ impl Session {
     }
 
     /// Calls a method and reads the reply as `T`.
-    pub(super) async fn ask<B, T>(
+    pub(crate) async fn ask<B, T>(
         &self,
-        to: &Service,
+        to: &Service<'_>,
         member: &'static str,
         body: &B,
     ) -> Result<T, Fault>
@@ -159,7 +194,7 @@ impl Session {
     }
 
     /// Reads a property as `T`.
-    pub(super) async fn property<T>(&self, to: &Service, name: &'static str) -> Result<T, Fault>
+    pub(crate) async fn property<T>(&self, to: &Service<'_>, name: &'static str) -> Result<T, Fault>
     where
         T: TryFrom<OwnedVariant>,
         T::Error: std::fmt::Display,
@@ -177,7 +212,7 @@ impl Session {
 
     async fn send<B>(
         &self,
-        to: &Service,
+        to: &Service<'_>,
         interface: &'static str,
         member: &'static str,
         asked: &'static str,
@@ -202,7 +237,7 @@ impl Session {
 
 /// What went wrong with a connection or a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// There is nothing to talk to.
     #[error("no system bus at {at}: {why}")]
     NoBus { at: String, why: String },

@@ -30,7 +30,11 @@ pub fn choose(root: &Root, policy: &Policy) -> Result<Box<dyn Coordinator>, Refu
     let reboot = &policy.reboot;
     let last: Box<dyn Coordinator> = match reboot.coordinator {
         Named::None => return Ok(Box::new(NoCoordinator)),
-        Named::Logind | Named::Fleetlock => Box::new(Logind::new(Bus::system())),
+        Named::Logind | Named::Fleetlock => {
+            let message = reboot.message.as_ref().map(ToString::to_string);
+            let delay = reboot.delay.map(Into::into);
+            Box::new(Logind::new(Bus::system()).warning(delay, message))
+        }
         Named::Rebootmgr => Box::new(Rebootmgr::new(Bus::system())),
         Named::Sentinel => Box::new(Sentinel::new(again(root)?)),
     };
@@ -57,6 +61,7 @@ pub fn choose(root: &Root, policy: &Policy) -> Result<Box<dyn Coordinator>, Refu
     }
     if !gates.windows.is_empty() {
         before.push(Box::new(Windows {
+            root: again(root)?,
             windows: gates.windows.clone(),
             zone: gates.time_zone.clone(),
         }));

@@ -1,7 +1,7 @@
 //! What logind's and the bus's errors mean for somebody who wants a reboot.
 
 use super::bus::Fault;
-use super::refusal::Refusal;
+use super::refusal::{Holder, Refusal};
 
 pub(super) fn says_blocked(name: &str) -> bool {
     name == "org.freedesktop.login1.BlockedByInhibitorLock"
@@ -78,5 +78,33 @@ pub(super) fn refusal(fault: Fault) -> Refusal {
                 }
             }
         }
+    }
+}
+
+/// From systemd 257 on only polkit may let somebody pass over a `block` lock, root included, and
+/// without polkit nobody may. A scheduled shutdown has no flag to ask for it.
+pub(super) fn cannot_pass_over(by: Vec<Holder>, later: bool) -> Refusal {
+    if later {
+        let text = "the policy would pass over this inhibitor lock, which logind allows for no reboot with a delay; wait \
+                    until it is gone, end its holder, or leave [reboot] delay out";
+        return Refusal::Denied {
+            by,
+            text: text.to_owned(),
+        };
+    }
+    let text = "the policy would pass over this inhibitor lock, but logind does not allow it; wait until it is gone, \
+                end its holder, or install polkit (org.freedesktop.login1.reboot-ignore-inhibit decides)";
+    Refusal::Denied {
+        by,
+        text: text.to_owned(),
+    }
+}
+
+pub(super) fn blocked(by: Vec<Holder>) -> Refusal {
+    let text = "an inhibitor lock holds up the shutdown (`systemd-inhibit --list`); \
+                wait until it is gone, or set [reboot] respect_inhibitors = false";
+    Refusal::Denied {
+        by,
+        text: text.to_owned(),
     }
 }

@@ -149,6 +149,10 @@ impl Coordinator for FleetLock {
         self.next.poll(age)
     }
 
+    fn objection(&self, back: bool) -> Result<(), Refusal> {
+        self.next.objection(back)
+    }
+
     /// The slot stays: calling back one reboot does not end the transaction.
     fn cancel(&self) -> Result<(), Refusal> {
         self.next.cancel()

@@ -19,6 +19,11 @@ pub(super) trait Gate: std::fmt::Debug {
     /// Why it is closed, or cannot be known to be open.
     fn open(&self, back: bool) -> Result<(), String>;
 
+    /// Whether it has to stay open until the machine goes down, and can be asked without a network.
+    fn lasts(&self) -> bool {
+        false
+    }
+
     /// Whether asking changes nothing, so that a dry run may do it.
     fn harmless(&self) -> bool {
         true
@@ -74,6 +79,16 @@ impl Coordinator for Gated {
 
     fn poll(&self, age: Duration) -> Result<Standing, Refusal> {
         self.next.poll(age)
+    }
+
+    fn objection(&self, back: bool) -> Result<(), Refusal> {
+        for gate in self.gates.iter().filter(|gate| gate.lasts()) {
+            gate.open(back).map_err(|text| Refusal::Gate {
+                gate: gate.name(),
+                text,
+            })?;
+        }
+        self.next.objection(back)
     }
 
     fn cancel(&self) -> Result<(), Refusal> {

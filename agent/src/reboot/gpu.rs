@@ -30,6 +30,11 @@ impl Gate for Gpu {
         format!("whether no process computes on a GPU ({UVM}/refcnt, /proc/*/fd, {KFD})")
     }
 
+    /// A job that begins under the warning of a reboot is not to die of it.
+    fn lasts(&self) -> bool {
+        true
+    }
+
     fn open(&self, _back: bool) -> Result<(), String> {
         let unknown =
             |e: SysError| format!("whether a process computes on a GPU is not known: {e}");

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use super::bus::{Fault, Service, Session};
 use super::refusal::{Fate, Holder, one_line};
 
-const MANAGER: Service = Service {
+const MANAGER: Service<'static> = Service {
     name: "org.freedesktop.login1",
     path: "/org/freedesktop/login1",
     interface: "org.freedesktop.login1.Manager",
@@ -20,6 +20,20 @@ const CHECK_INHIBITORS: u64 = 1 << 0;
 /// versions call the flag invalid.
 const SKIP_INHIBITORS: u64 = 1 << 4;
 
+/// logind's word for a full reboot.
+pub(super) const REBOOT: &str = "reboot";
+/// Microseconds in a second.
+const USEC: u64 = 1_000_000;
+
+/// A shutdown that is scheduled for later.
+#[derive(Debug)]
+pub(super) struct Scheduled {
+    /// Which, such as `poweroff`.
+    pub(super) kind: String,
+    /// When, in seconds since 1970.
+    pub(super) at: u64,
+}
+
 /// logind, over an open connection.
 #[derive(Debug)]
 pub(super) struct Login1<'a>(pub(super) &'a Session);
@@ -30,12 +44,30 @@ impl Login1<'_> {
         self.0.property(&MANAGER, "PreparingForShutdown").await
     }
 
-    /// The kind of shutdown that is scheduled for later, such as `poweroff`, if any.
-    pub(super) async fn scheduled_shutdown(&self) -> Result<Option<String>, Fault> {
+    /// The shutdown that is scheduled for later, if any.
+    pub(super) async fn scheduled_shutdown(&self) -> Result<Option<Scheduled>, Fault> {
         let (kind, at): (String, u64) = self.0.property(&MANAGER, "ScheduledShutdown").await?;
         // Time 0 is what an immediate shutdown leaves there, whether it happened or not.
         let scheduled = !kind.is_empty() && !kind.starts_with("dry-") && at != 0 && at != u64::MAX;
-        Ok(scheduled.then(|| one_line(&kind)))
+        Ok(scheduled.then(|| Scheduled {
+            kind: one_line(&kind),
+            at: at / USEC,
+        }))
+    }
+
+    /// The message that goes with a scheduled shutdown.
+    pub(super) async fn wall_message(&self) -> Result<String, Fault> {
+        self.0.property(&MANAGER, "WallMessage").await
+    }
+
+    /// Asks for a full reboot at `at`, in seconds since 1970. logind tells everybody who is logged in, then and
+    /// again from time to time. No version has a flag here: what passes over inhibitors is [`reboot`](Self::reboot).
+    pub(super) async fn schedule_reboot(&self, at: u64) -> Result<(), Fault> {
+        let body = (REBOOT, at.saturating_mul(USEC));
+        self.0
+            .call(&MANAGER, "ScheduleShutdown", &body)
+            .await
+            .map(drop)
     }
 
     /// How long logind waits for delay locks, in microseconds.
@@ -117,14 +149,17 @@ impl Login1<'_> {
     }
 
     /// Calls back a scheduled or delayed shutdown and looks whether that worked. logind's own
-    /// answer does not tell: before systemd 257 it says "cancelled" of a delayed reboot that then
-    /// happens all the same (systemd issue 34554).
+    /// answer does not tell: before systemd 257 it says "cancelled" of a reboot that it holds up for a delay
+    /// lock, which then happens all the same (systemd issue 34554). What is scheduled for later is called back on
+    /// every version.
     pub(super) async fn call_back(&self) -> Result<Fate, Fault> {
         let _: bool = self.0.ask(&MANAGER, "CancelScheduledShutdown", &()).await?;
-        Ok(if self.preparing_for_shutdown().await? {
-            Fate::GoesOn
-        } else {
-            Fate::CalledBack
+        if self.preparing_for_shutdown().await? {
+            return Ok(Fate::GoesOn);
+        }
+        Ok(match self.scheduled_shutdown().await? {
+            Some(_) => Fate::Unknown,
+            None => Fate::CalledBack,
         })
     }
 }

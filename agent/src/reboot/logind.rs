@@ -4,32 +4,98 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use super::bus::{Bus, Fault};
-use super::faults::{refusal, says_blocked, says_denied, says_no_reply};
-use super::login1::Login1;
-use super::refusal::{Fate, Holder, Refusal, one_line};
+use super::faults::{blocked, cannot_pass_over, refusal, says_blocked, says_denied, says_no_reply};
+use super::login1::{Login1, REBOOT, Scheduled};
+use super::refusal::{Fate, Refusal, one_line};
 use super::{Coordinator, Desk, Question, Request, ShutdownKind, Standing, pending_shutdown};
+use crate::sys::clock;
 
 /// A shutdown that was granted and is not under way after this has not happened.
 const GRANT_LASTS: Duration = Duration::from_secs(120);
+
+/// How every message begins that goes with a reboot of the agent's. logind keeps it beside a scheduled shutdown,
+/// which is how the agent's own is told from somebody else's, whichever process asked for it.
+const WALL: &str = "gdr-agent reboots this machine: ";
 
 /// `coordinator = "logind"`.
 #[derive(Debug, Clone)]
 pub struct Logind {
     bus: Bus,
+    delay: Option<Duration>,
+    message: Option<String>,
 }
 
 impl Logind {
     /// logind on this bus, normally [`Bus::system`].
     #[must_use]
     pub fn new(bus: Bus) -> Self {
-        Self { bus }
+        Self {
+            bus,
+            delay: None,
+            message: None,
+        }
     }
 
-    /// Everything up to logind's yes. The lock that comes back keeps the machine up.
-    async fn ask(&self, request: &Request) -> Result<OwnedFd, Refusal> {
+    /// Warns people that long before, with these words after the agent's own. The way back from a failed trial does
+    /// not wait.
+    #[must_use]
+    pub fn warning(mut self, delay: Option<Duration>, message: Option<String>) -> Self {
+        self.delay = delay;
+        self.message = message;
+        self
+    }
+
+    fn delay_of(&self, request: &Request) -> Option<Duration> {
+        self.delay.filter(|_| !request.back)
+    }
+
+    fn wall(&self, request: &Request) -> String {
+        let words = self.message.as_deref().map(|words| format!("; {words}"));
+        format!(
+            "{WALL}{}{}",
+            one_line(&request.reason),
+            words.unwrap_or_default()
+        )
+    }
+
+    /// Everything up to logind's yes. A lock that comes back keeps the machine up.
+    async fn ask(&self, request: &Request) -> Result<Option<OwnedFd>, Refusal> {
         let session = self.bus.open().await.map_err(refusal)?;
         let login1 = Login1(&session);
         may_reboot(&login1, request.respect_inhibitors).await?;
+        match self.delay_of(request) {
+            Some(delay) => self.ask_later(&login1, request, delay).await.map(|()| None),
+            None => self.ask_now(&login1, request).await.map(Some),
+        }
+    }
+
+    /// A reboot after a delay, with a warning. No lock: the machine stays up for seconds at least, which is longer
+    /// than logind would wait for one, and the record is refused if it is not made in time.
+    async fn ask_later(
+        &self,
+        login1: &Login1<'_>,
+        request: &Request,
+        delay: Duration,
+    ) -> Result<(), Refusal> {
+        // A delay is there to warn people, and the message is what the schedule is known by afterwards.
+        login1
+            .set_wall_message(&self.wall(request))
+            .await
+            .map_err(refusal)?;
+        let at = clock::unix_now().saturating_add(delay.as_secs());
+        match login1.schedule_reboot(at).await {
+            Ok(()) => Ok(()),
+            Err(fault) => {
+                let no = self.explain(login1, fault, request).await;
+                let _ = login1.set_wall_message("").await;
+                Err(no)
+            }
+        }
+    }
+
+    /// A reboot at once. The lock keeps the machine up until the grant is recorded: logind's answer comes when the
+    /// shutdown has begun, so that without it the units that stop would race with the record.
+    async fn ask_now(&self, login1: &Login1<'_>, request: &Request) -> Result<OwnedFd, Refusal> {
         if login1.inhibit_delay_max_usec().await.map_err(refusal)? == 0 {
             return Err(Refusal::Record {
                 text: "logind gives no time to record the grant before a shutdown \
@@ -39,12 +105,8 @@ impl Logind {
             });
         }
         let lock = login1.delay_shutdown().await.map_err(refusal)?;
-        let wall = format!(
-            "gdr-agent reboots this machine: {}",
-            one_line(&request.reason)
-        );
         // A courtesy: a logind that will not pass the message on may still reboot.
-        let told = match login1.set_wall_message(&wall).await {
+        let told = match login1.set_wall_message(&self.wall(request)).await {
             Ok(()) => true,
             Err(Fault::Error { .. }) => false,
             Err(broken) => return Err(refusal(broken)),
@@ -52,9 +114,7 @@ impl Logind {
         match login1.reboot(request.respect_inhibitors).await {
             Ok(()) => Ok(lock),
             Err(fault) => {
-                let no = self
-                    .explain(&login1, fault, request.respect_inhibitors)
-                    .await;
+                let no = self.explain(login1, fault, request).await;
                 if told {
                     let _ = login1.set_wall_message("").await;
                 }
@@ -64,13 +124,14 @@ impl Logind {
     }
 
     /// Turns a failed reboot call into a refusal, after looking at what it left behind.
-    async fn explain(&self, login1: &Login1<'_>, fault: Fault, respect: bool) -> Refusal {
+    async fn explain(&self, login1: &Login1<'_>, fault: Fault, request: &Request) -> Refusal {
+        let respect = request.respect_inhibitors;
         match &fault {
             Fault::Error { name, .. } if says_blocked(name) || says_denied(name) => {
                 match login1.blockers().await {
                     Ok(by) if by.is_empty() && !says_blocked(name) => refusal(fault),
                     Ok(by) if respect => blocked(by),
-                    Ok(by) => cannot_pass_over(by),
+                    Ok(by) => cannot_pass_over(by, self.delay_of(request).is_some()),
                     Err(_) => refusal(fault),
                 }
             }
@@ -102,6 +163,23 @@ impl Logind {
             let _ = login1.set_wall_message("").await;
         }
         fate
+    }
+
+    /// What a schedule says about a granted reboot; none where only the job queue can tell.
+    async fn scheduled_standing(&self) -> Result<Option<Standing>, Refusal> {
+        let session = self.bus.open().await.map_err(refusal)?;
+        let login1 = Login1(&session);
+        let Some(scheduled) = login1.scheduled_shutdown().await.map_err(refusal)? else {
+            return Ok(None);
+        };
+        if !is_ours(&login1, &scheduled).await.map_err(refusal)? {
+            return Ok(Some(Standing::Gone(format!(
+                "somebody has scheduled a {} in its place",
+                scheduled.kind
+            ))));
+        }
+        let left = scheduled.at.checked_sub(clock::unix_now());
+        Ok(left.map(|left| Standing::Coming(format!("it is scheduled, {left} s from now"))))
     }
 }
 
@@ -141,14 +219,28 @@ impl Coordinator for Logind {
             }
             outcome => outcome.err().map(|refusal| refusal.to_string()),
         };
+        let when = self.delay_of(request).map(|delay| {
+            format!(
+                " {} s after a warning to everybody who is logged in",
+                delay.as_secs()
+            )
+        });
         vec![Question {
             who: self.name().to_owned(),
-            asks: format!("for a reboot through the firmware, {inhibitors}"),
+            asks: format!(
+                "for a reboot through the firmware{}, {inhibitors}",
+                when.unwrap_or_default()
+            ),
             no: ask.then(no),
         }]
     }
 
     fn poll(&self, age: Duration) -> Result<Standing, Refusal> {
+        if self.delay.is_some()
+            && let Some(standing) = self.bus.run(self.scheduled_standing())?
+        {
+            return Ok(standing);
+        }
         if age <= GRANT_LASTS {
             return Ok(Standing::Coming(
                 "the granted shutdown is about to start".to_owned(),
@@ -168,11 +260,26 @@ impl Coordinator for Logind {
     fn cancel(&self) -> Result<(), Refusal> {
         self.bus.run(async {
             let session = self.bus.open().await.map_err(refusal)?;
-            match Login1(&session).call_back().await.map_err(refusal)? {
+            let login1 = Login1(&session);
+            // What somebody else has put in its place is theirs.
+            if let Some(scheduled) = login1.scheduled_shutdown().await.map_err(refusal)?
+                && !is_ours(&login1, &scheduled).await.map_err(refusal)?
+            {
+                return Ok(());
+            }
+            match login1.call_back().await.map_err(refusal)? {
+                Fate::CalledBack | Fate::NotAsked => {
+                    let _ = login1.set_wall_message("").await;
+                    Ok(())
+                }
                 Fate::GoesOn => Err(Refusal::Busy {
                     text: "a shutdown is under way and can no longer be called back".to_owned(),
                 }),
-                _ => Ok(()),
+                Fate::Unknown => Err(Refusal::Protocol {
+                    text: "logind was asked to call the scheduled reboot back, and still has it \
+                           (`shutdown --show`); call it back with `shutdown -c`"
+                        .to_owned(),
+                }),
             }
         })
     }
@@ -191,7 +298,8 @@ async fn may_reboot(login1: &Login1<'_>, respect_inhibitors: bool) -> Result<(),
                 .to_owned(),
         });
     }
-    if let Some(what) = login1.scheduled_shutdown().await.map_err(refusal)? {
+    if let Some(scheduled) = login1.scheduled_shutdown().await.map_err(refusal)? {
+        let what = scheduled.kind;
         return Err(Refusal::Busy {
             text: format!(
                 "somebody has scheduled a {what} (`shutdown --show`), which this reboot would replace; \
@@ -230,22 +338,7 @@ async fn may_reboot(login1: &Login1<'_>, respect_inhibitors: bool) -> Result<(),
     }
 }
 
-/// From systemd 257 on only polkit may let somebody pass over a `block` lock, root included, and
-/// without polkit nobody may.
-fn cannot_pass_over(by: Vec<Holder>) -> Refusal {
-    let text = "the policy would pass over this inhibitor lock, but logind does not allow it; wait until it is gone, \
-                end its holder, or install polkit (org.freedesktop.login1.reboot-ignore-inhibit decides)";
-    Refusal::Denied {
-        by,
-        text: text.to_owned(),
-    }
-}
-
-fn blocked(by: Vec<Holder>) -> Refusal {
-    let text = "an inhibitor lock holds up the shutdown (`systemd-inhibit --list`); \
-                wait until it is gone, or set [reboot] respect_inhibitors = false";
-    Refusal::Denied {
-        by,
-        text: text.to_owned(),
-    }
+/// Whether a scheduled shutdown is one of the agent's.
+async fn is_ours(login1: &Login1<'_>, scheduled: &Scheduled) -> Result<bool, Fault> {
+    Ok(scheduled.kind == REBOOT && login1.wall_message().await?.starts_with(WALL))
 }

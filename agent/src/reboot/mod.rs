@@ -7,10 +7,11 @@
 //! Coordinators are put together from parts that all are [`Coordinator`]s: gates ask the next one
 //! only when they are open, a lock is taken before the next one is asked. [`choose`] does that.
 //!
-//! All D-Bus and all network code of the agent lives in this folder. Nothing outside it sees a type
-//! of either.
+//! All network code and all D-Bus code of the agent lives in this folder, but for what answers on the
+//! bus, which is `service`. Nothing outside of the two sees a type of either.
 
-mod bus;
+mod arm_unit;
+pub(crate) mod bus;
 mod choose;
 mod desk;
 mod faults;
@@ -31,7 +32,9 @@ mod shutdown_kind;
 mod stop;
 mod varlink;
 mod windows;
+mod zone;
 
+pub use arm_unit::{ARM_UNIT, arm_unit_active, start_arm_unit};
 pub use bus::Bus;
 pub use choose::{asked_apart, choose, release_of};
 pub use desk::{Desk, Lock};
@@ -47,6 +50,7 @@ pub use rebootmgr::Rebootmgr;
 pub use refusal::{Fate, Holder, Kind, Refusal};
 pub use sentinel::{KURED, Sentinel};
 pub use shutdown_kind::{ShutdownKind, ShutdownUnknown, pending_shutdown};
+pub use zone::seconds_east;
 
 /// Gates that may stay closed for hours and are asked before a slot is taken.
 pub const LONG_GATES: [&str; 3] = [stop::FILE, stop::URL, windows::NAME];
@@ -119,8 +123,17 @@ pub trait Coordinator: std::fmt::Debug {
     /// It cannot be known now; the reboot is then still to be expected.
     fn poll(&self, age: std::time::Duration) -> Result<Standing, Refusal>;
 
-    /// Calls back what [`request`](Self::request) or anybody else has asked for. `Ok` means that
-    /// no reboot is under way any more, not that there was one.
+    /// Whether something that was open when the reboot was granted still is, for one that is granted and comes only
+    /// later. Changes nothing.
+    ///
+    /// # Errors
+    /// What has closed since.
+    fn objection(&self, _back: bool) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Calls back what [`request`](Self::request) has asked for. `Ok` means that nothing of it is under
+    /// way any more, not that there was something. What somebody else has asked for stays.
     ///
     /// # Errors
     /// Why the reboot cannot be called back.

@@ -17,7 +17,7 @@ use super::varlink::{self, VarlinkError};
 use super::{Coordinator, Desk, Fate, Question, Refusal, Request, Standing};
 use crate::sys::clock;
 
-const SERVICE: Service = Service {
+const SERVICE: Service<'static> = Service {
     name: "org.opensuse.RebootMgr",
     path: "/org/opensuse/RebootMgr",
     interface: "org.opensuse.RebootMgr",

@@ -71,6 +71,20 @@ impl Refusal {
         }
     }
 
+    /// The reason and the remedy, without what was asked for.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Denied { text, .. }
+            | Self::Busy { text }
+            | Self::Gate { text, .. }
+            | Self::Unreachable { text }
+            | Self::NotPermitted { text }
+            | Self::Protocol { text }
+            | Self::Record { text, .. } => text,
+        }
+    }
+
     /// Who holds the machine up, if that is why.
     #[must_use]
     pub fn holders(&self) -> &[Holder] {
@@ -195,7 +209,12 @@ pub(super) fn one_line(text: &str) -> String {
     let mut line: String = text
         .chars()
         .take(LONGEST)
-        .map(|c| if c.is_control() { ' ' } else { c })
+        .map(|c| match c {
+            // direction marks turn text around
+            '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => ' ',
+            c if c.is_control() => ' ',
+            c => c,
+        })
         .collect();
     if text.chars().nth(LONGEST).is_some() {
         line.push('…');

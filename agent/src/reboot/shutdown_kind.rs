@@ -5,7 +5,7 @@
 use super::bus::{Bus, Fault, Service};
 use super::refusal::one_line;
 
-const SYSTEMD: Service = Service {
+pub(super) const SYSTEMD: Service<'static> = Service {
     name: "org.freedesktop.systemd1",
     path: "/org/freedesktop/systemd1",
     interface: "org.freedesktop.systemd1.Manager",

@@ -24,6 +24,10 @@ impl Gate for StopFile {
         format!("whether {} is not there", self.path)
     }
 
+    fn lasts(&self) -> bool {
+        true
+    }
+
     fn open(&self, _back: bool) -> Result<(), String> {
         match self.root.stat(&self.path) {
             Ok(None) => Ok(()),

@@ -1,13 +1,15 @@
 //! One error type for everything that touches the machine: what was tried, where, why it failed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use crate::nccl_log::harmless;
 
 /// An operation on the machine that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SysError {
     /// A file operation failed.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}", shown(path))]
     File {
         /// What was tried, as a verb phrase ("read", "write", "list").
         action: &'static str,
@@ -17,7 +19,7 @@ pub enum SysError {
         source: std::io::Error,
     },
     /// The operation was refused before it was tried.
-    #[error("will not {action} {}: {why}", path.display())]
+    #[error("will not {action} {}: {why}", shown(path))]
     Refused {
         /// What was not done.
         action: &'static str,
@@ -40,6 +42,11 @@ pub enum SysError {
         /// Who holds it: pid and command, as written into the lock file.
         holder: String,
     },
+}
+
+/// The path in one line: a name may have a line break in it.
+fn shown(path: &Path) -> String {
+    harmless(path.as_os_str().as_encoded_bytes())
 }
 
 impl SysError {

@@ -17,7 +17,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::rc::Rc;
 use std::time::Duration;
 
-use gdr_agent::apply::pause;
+use gdr_agent::apply::{due, pause};
 use gdr_agent::machine::{Boot, Budget, Effect, Event, GrubView, Marker, State, Txn, TxnId, step};
 use gdr_agent::reboot::{
     Answer, Coordinator, Desk, FleetLock, HttpError, Kind, Lock, Question, Refusal, Request,
@@ -43,6 +43,10 @@ pub struct Scenario {
     pub lost: u64,
     /// The server is away for this long, once every so many seconds.
     pub outage: Option<(u64, u64)>,
+    /// The server comes back from a restart without its state, once every so many seconds: every slot is free again.
+    pub forgets: Option<u64>,
+    /// Runs of the unit that asks, of a million, before which the node's clock has jumped by up to a month.
+    pub jumps: u64,
     /// Whether a failed trial holds its slot.
     pub hold: bool,
     /// Somebody puts the stop file at the fleet's URL once so many trials have failed, and takes a minute for it.
@@ -62,6 +66,8 @@ impl Scenario {
             foreign: 0,
             lost: 0,
             outage: None,
+            forgets: None,
+            jumps: 0,
             hold: false,
             stop_after: None,
         }
@@ -78,6 +84,10 @@ pub struct Outcome {
     pub waiting: usize,
     /// Never came back, and hold their slots.
     pub dead: usize,
+    /// Of those, on the way back from a failed trial.
+    pub dead_on_the_way_back: usize,
+    /// Nodes that were under way when the server forgot that they hold a slot.
+    pub forgotten: usize,
     /// Trials that failed in one way or another.
     pub failures: usize,
     /// The most nodes that were down at once because of the agent.
@@ -114,10 +124,16 @@ impl Dice {
     }
 }
 
-/// The lock server: a recursive semaphore, kept over its own restarts.
+/// The lock server: a recursive semaphore, kept over its own restarts unless it forgets.
 struct Server {
     slots: usize,
     holders: BTreeSet<String>,
+    /// Who held a slot when the server forgot it, and neither got one again nor gave it back.
+    orphans: BTreeSet<String>,
+    forgets: Option<u64>,
+    /// How often it has forgotten.
+    restarts: u64,
+    forgotten: usize,
     now: u64,
     outage: Option<(u64, u64)>,
     lost: u64,
@@ -126,6 +142,18 @@ struct Server {
 }
 
 impl Server {
+    /// A restart without its state, when it is time.
+    fn remember(&mut self) {
+        let Some(every) = self.forgets else {
+            return;
+        };
+        if self.now / every > self.restarts {
+            self.restarts = self.now / every;
+            self.forgotten += self.holders.len();
+            self.orphans.append(&mut self.holders);
+        }
+    }
+
     fn away(&self) -> bool {
         let Some((length, every)) = self.outage else {
             return false;
@@ -151,6 +179,7 @@ impl Wire for ToServer {
         if server.away() {
             return silent();
         }
+        server.remember();
         server.requests += 1;
         let lost = server.lost;
         // Lost on the way there, half of the time.
@@ -165,8 +194,10 @@ impl Wire for ToServer {
         let id = body["client_params"]["id"].as_str().unwrap().to_owned();
         let (status, said) = if url.ends_with("/v1/steady-state") {
             server.holders.remove(&id);
+            server.orphans.remove(&id);
             (200, "")
         } else if server.holders.contains(&id) || server.holders.len() < server.slots {
+            server.orphans.remove(&id);
             server.holders.insert(id);
             (200, "")
         } else {
@@ -232,6 +263,8 @@ struct Node {
     /// Between its first yes and its end.
     under_way: bool,
     failed: bool,
+    /// How far its clock is ahead; far enough from zero that it can jump back.
+    clock: u64,
 }
 
 struct Books<'a> {
@@ -278,6 +311,9 @@ struct Fleet {
     under_way: usize,
 }
 
+/// As far as a clock jumps.
+const MONTH: u64 = 30 * 24 * 3600;
+
 /// Nothing changes any more after this long without a change.
 const STANDS: u64 = 12 * 3600;
 
@@ -305,6 +341,10 @@ impl Fleet {
         let server = Server {
             slots: scenario.slots,
             holders: BTreeSet::new(),
+            orphans: BTreeSet::new(),
+            forgets: scenario.forgets,
+            restarts: 0,
+            forgotten: 0,
             now: 0,
             outage: scenario.outage,
             lost: scenario.lost,
@@ -328,6 +368,7 @@ impl Fleet {
                 foreign: false,
                 under_way: false,
                 failed: false,
+                clock: 10 * MONTH,
             });
         }
         Self {
@@ -373,16 +414,20 @@ impl Fleet {
             self.foreign(at);
             return;
         }
+        if self.scenario.jumps > 0 && self.dice.of_a_million(self.scenario.jumps) {
+            self.nodes[at].clock = self.dice.between(9 * MONTH, 11 * MONTH);
+        }
         let state = self.nodes[at].txn.state;
+        let due = due(self.nodes[at].next, self.clock(at));
         if state.is_final() {
             let holds = self.scenario.hold && state == State::Quarantined;
             if self.nodes[at].lock.is_none() || holds {
                 return;
             }
-            if self.now >= self.nodes[at].next {
+            if due {
                 self.release(at);
             }
-        } else if self.now >= self.nodes[at].next
+        } else if due
             && matches!(
                 state,
                 State::Staged | State::RebootRequested | State::RollingBack
@@ -391,9 +436,15 @@ impl Fleet {
             self.send(at, &Event::RebootWanted);
         }
         let node = &self.nodes[at];
-        let soon = node.next.saturating_sub(self.now).max(60);
+        // The unit itself runs by a clock that does not jump; it is looked at when it has something to do.
+        let soon = node.next.saturating_sub(self.clock(at)).clamp(60, 15 * 60);
         let jitter = self.dice.between(0, 20);
         self.after(soon + jitter, at, What::Ask);
+    }
+
+    /// What the node's clock shows.
+    fn clock(&self, at: usize) -> u64 {
+        self.now + self.nodes[at].clock
     }
 
     fn client(&self, at: usize) -> FleetLock {
@@ -422,11 +473,12 @@ impl Fleet {
     fn refused(&mut self, at: usize, refusal: &Refusal) {
         let silent = matches!(refusal.kind(), Kind::Unreachable | Kind::Protocol);
         let dice = self.dice.roll() as u32;
+        let now = self.clock(at);
         let node = &mut self.nodes[at];
         node.tries += 1;
         node.next = match refusal.kind() {
-            Kind::Gate | Kind::Busy => self.now,
-            _ => self.now + pause(node.tries, silent, dice).as_secs(),
+            Kind::Gate | Kind::Busy => now,
+            _ => now + pause(node.tries, silent, dice).as_secs(),
         };
     }
 
@@ -519,6 +571,9 @@ impl Fleet {
         let (dead, dies) = (self.scenario.dead, self.scenario.dies);
         if self.dice.of_a_million(dead) {
             self.nodes[at].dead = true;
+            if self.nodes[at].txn.state == State::RollingBack {
+                self.outcome.dead_on_the_way_back += 1;
+            }
             self.touch();
             return;
         }
@@ -603,7 +658,10 @@ impl Fleet {
 
     /// What must hold at every instant.
     fn check(&mut self, at: usize) {
-        let slots = self.scenario.slots;
+        let server = self.server.borrow();
+        assert!(server.holders.len() <= self.scenario.slots);
+        // What a server forgot it gives away once more: that many nodes more, and not one besides.
+        let slots = self.scenario.slots + server.orphans.len();
         assert!(
             self.down <= slots,
             "{} nodes are down, and there are {slots} slots",
@@ -615,8 +673,6 @@ impl Fleet {
             "{} nodes are under way",
             self.under_way
         );
-        let server = self.server.borrow();
-        assert!(server.holders.len() <= slots);
         let node = &self.nodes[at];
         let state = node.txn.state;
         let risky = matches!(
@@ -626,7 +682,7 @@ impl Fleet {
         if risky {
             let id = format!("node-{at}");
             assert!(
-                server.holders.contains(&id),
+                server.holders.contains(&id) || server.orphans.contains(&id),
                 "{id} is {state} without a slot"
             );
         }
@@ -652,6 +708,7 @@ impl Fleet {
         }
         let server = self.server.borrow();
         self.outcome.held = server.holders.len();
+        self.outcome.forgotten = server.forgotten;
         self.outcome.minutes = self.changed / 60;
         self.outcome.clone()
     }

@@ -32,6 +32,8 @@ pub enum Reply {
     Drip(Vec<u8>),
     /// A status and a body without end, as fast as it is taken.
     Endless(u16),
+    /// These bytes, again and again, as fast as they are taken.
+    Again(&'static str),
 }
 
 impl Reply {
@@ -191,6 +193,9 @@ fn talk<S: Read + Write>(
             }
             Ok(())
         }
+        Reply::Again(text) => loop {
+            stream.write_all(text.as_bytes())?;
+        },
         Reply::Endless(status) => {
             stream.write_all(format!("HTTP/1.1 {status} Word\r\n\r\n").as_bytes())?;
             loop {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 pub mod daemon;
+pub mod systemd;
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -63,6 +64,8 @@ pub struct Setup {
     pub can_reboot: &'static str,
     pub preparing: bool,
     pub scheduled: (&'static str, u64),
+    /// The message beside it.
+    pub wall: &'static str,
     pub delay_max_usec: u64,
     /// Whether polkit is there to decide about passing over block locks.
     pub polkit: bool,
@@ -78,6 +81,7 @@ impl Setup {
             can_reboot: "yes",
             preparing: false,
             scheduled: ("", u64::MAX),
+            wall: "",
             delay_max_usec: 5_000_000,
             polkit: true,
             jobs: Vec::new(),
@@ -108,6 +112,7 @@ struct State {
     delayed: bool,
     own_locks: usize,
     scheduled: Option<(&'static str, u64)>,
+    wall: String,
     went_down: bool,
     log: Vec<String>,
 }
@@ -122,11 +127,13 @@ pub struct Fake {
 impl Fake {
     pub fn new(setup: Setup) -> Self {
         let scheduled = Some(setup.scheduled);
+        let wall = setup.wall.to_owned();
         Self {
             setup: Arc::new(setup),
             state: Arc::new((
                 Mutex::new(State {
                     scheduled,
+                    wall,
                     ..State::default()
                 }),
                 Condvar::new(),
@@ -148,7 +155,8 @@ impl Fake {
 
     /// The events that change something: asking is left out.
     pub fn deeds(&self) -> Vec<String> {
-        const QUESTIONS: [&str; 6] = [
+        const QUESTIONS: [&str; 7] = [
+            "WallMessage",
             "PreparingForShutdown",
             "ScheduledShutdown",
             "InhibitDelayMaxUSec",
@@ -159,6 +167,19 @@ impl Fake {
         let mut events = self.events();
         events.retain(|e| !QUESTIONS.iter().any(|q| e.starts_with(q)));
         events
+    }
+
+    /// Somebody else's `shutdown`, which takes the place of whatever was scheduled.
+    pub fn schedule_instead(&self, kind: &'static str, at: u64, wall: &str) {
+        self.with(|state| {
+            state.scheduled = Some((kind, at));
+            state.wall = wall.to_owned();
+        });
+    }
+
+    /// What is scheduled, in microseconds.
+    pub fn scheduled(&self) -> Option<(&'static str, u64)> {
+        self.with(|state| state.scheduled.filter(|(kind, _)| !kind.is_empty()))
     }
 
     pub fn has(&self, event: &str) -> bool {
@@ -255,6 +276,10 @@ impl Fake {
                 let flags: u64 = call.body().deserialize().unwrap();
                 (member.clone(), format!("RebootWithFlags({flags})"))
             }
+            "ScheduleShutdown" => {
+                let (kind, _): (String, u64) = call.body().deserialize().unwrap();
+                (member.clone(), format!("ScheduleShutdown({kind})"))
+            }
             "Reboot" => {
                 let interactive: bool = call.body().deserialize().unwrap();
                 (member.clone(), format!("Reboot({interactive})"))
@@ -326,7 +351,20 @@ impl Fake {
                 Answer::Locks(rows)
             }
             "CanReboot" => Answer::Text(setup.can_reboot),
-            "SetWallMessage" => Answer::Nothing,
+            "SetWallMessage" => {
+                let (text, _): (String, bool) = call.body().deserialize().unwrap();
+                self.with(|s| s.wall = text);
+                Answer::Nothing
+            }
+            "WallMessage" => Answer::Property(Variant::from(self.with(|s| s.wall.clone()))),
+            // No version has flags here: inhibitors are judged as with flags of 0.
+            "ScheduleShutdown" => {
+                let (kind, at): (String, u64) = call.body().deserialize().unwrap();
+                assert_eq!(kind, "reboot");
+                self.blocked(0)?;
+                self.with(|s| s.scheduled = Some(("reboot", at)));
+                Answer::Nothing
+            }
             "Inhibit" => {
                 let (reader, writer) = std::io::pipe().unwrap();
                 self.with(|s| s.own_locks += 1);
@@ -374,6 +412,22 @@ impl Fake {
             let text = "Invalid flags parameter".to_owned();
             return Err(("org.freedesktop.DBus.Error.InvalidArgs", text));
         }
+        self.blocked(flags)?;
+        self.with(|s| {
+            s.log.push("granted".to_owned());
+            if s.own_locks > 0 {
+                s.delayed = true;
+            } else {
+                s.went_down = true;
+                s.log.push("shutdown starts".to_owned());
+            }
+        });
+        Ok(Answer::Nothing)
+    }
+
+    /// What an inhibitor says to a request with these flags.
+    fn blocked(&self, flags: u64) -> Result<(), (&'static str, String)> {
+        let setup = &self.setup;
         let held = |mode: &str| {
             setup
                 .locks
@@ -403,16 +457,7 @@ impl Fake {
                 "Permission denied".to_owned(),
             ));
         }
-        self.with(|s| {
-            s.log.push("granted".to_owned());
-            if s.own_locks > 0 {
-                s.delayed = true;
-            } else {
-                s.went_down = true;
-                s.log.push("shutdown starts".to_owned());
-            }
-        });
-        Ok(Answer::Nothing)
+        Ok(())
     }
 
     /// Waits until every copy of a delay lock is closed.

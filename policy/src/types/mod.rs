@@ -12,6 +12,7 @@ mod name;
 mod path;
 mod peer;
 mod selector;
+mod wall_message;
 mod window;
 
 pub use acs_bit::AcsBit;
@@ -26,6 +27,7 @@ pub use name::{ModuleName, PackageName, PeermemPackage};
 pub use path::FilePath;
 pub use peer::Peer;
 pub use selector::Selector;
+pub use wall_message::WallMessage;
 pub use window::{TimeZone, Window};
 
 /// Why a text is not a value of the type that it was meant for.

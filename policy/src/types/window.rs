@@ -14,12 +14,13 @@ checked_text! {
 }
 
 checked_text! {
-    /// The clock that windows are read on: `UTC`, or an offset from UTC such as `+02:00`. It is the
-    /// same on every node of a fleet, in summer and in winter.
+    /// The clock that windows are read on: `UTC`, an offset from UTC such as `+02:00`, or a place whose
+    /// clocks it follows in summer and in winter, such as `Europe/Berlin`. It is the same on every node of a
+    /// fleet, wherever that is.
     TimeZone,
     check_zone,
-    "`UTC`, or an offset from UTC such as `+02:00`.",
-    "^(UTC|[+-](0[0-9]|1[0-4]):[0-5][0-9])$"
+    "`UTC`, an offset from UTC such as `+02:00`, or a name of the time zone database such as `Europe/Berlin`.",
+    "^(UTC|[+-](0[0-9]|1[0-4]):[0-5][0-9]|[A-Z][A-Za-z_]{0,30}(/[A-Z][A-Za-z0-9_+-]{0,30}){1,2})$"
 }
 
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -48,10 +49,17 @@ impl Window {
 }
 
 impl TimeZone {
-    /// Minutes east of UTC.
-    pub fn minutes_east(&self) -> i32 {
-        // `UTC` is the one text that is no offset.
-        offset(self.as_str()).unwrap_or(0)
+    /// Minutes east of UTC, where that is the same at all times; none for a place.
+    pub fn minutes_east(&self) -> Option<i32> {
+        if self.as_str() == "UTC" {
+            return Some(0);
+        }
+        offset(self.as_str())
+    }
+
+    /// The place, as the time zone database spells it: a path of two or three names, safe to be looked up.
+    pub fn place(&self) -> Option<&str> {
+        self.minutes_east().is_none().then_some(self.as_str())
     }
 }
 
@@ -117,13 +125,32 @@ fn minute(text: &str) -> Option<u16> {
 }
 
 fn check_zone(text: &str) -> Result<(), Invalid> {
-    if text == "UTC" || offset(text).is_some() {
+    if text == "UTC" || offset(text).is_some() || is_place(text) {
         return Ok(());
     }
-    Err(
-        Invalid::new(format!("{} is not a time zone of a policy", quote(text)))
-            .help("write \"UTC\" or an offset from UTC such as \"+02:00\""),
-    )
+    Err(Invalid::new(format!(
+        "{} is not a time zone of a policy",
+        quote(text)
+    ))
+    .help(
+        "write \"UTC\", an offset from UTC such as \"+02:00\", or a place such as \"Europe/Berlin\"",
+    ))
+}
+
+/// `Area/City` or `Area/Region/City`. Names without a slash are left out: `CET` and `EST` mean one thing to people and
+/// another, or nothing, to a node. So are `posix/...` and `right/...`, which are the same database twice more.
+fn is_place(text: &str) -> bool {
+    const LONGEST: usize = 31;
+    let name = |name: &str, others: &str| {
+        let allowed = |b: u8| b.is_ascii_alphabetic() || others.as_bytes().contains(&b);
+        name.len() <= LONGEST
+            && name.starts_with(|c: char| c.is_ascii_uppercase())
+            && name.bytes().all(allowed)
+    };
+    let mut parts = text.split('/');
+    let area = parts.next().is_some_and(|area| name(area, "_"));
+    let places: Vec<&str> = parts.collect();
+    area && matches!(places.len(), 1 | 2) && places.iter().all(|place| name(place, "0123456789_+-"))
 }
 
 fn offset(text: &str) -> Option<i32> {
@@ -204,13 +231,38 @@ mod tests {
             "+15:00",
             "02:00",
             "local",
-            "Europe/Berlin",
+            "CET",
+            "/etc/passwd",
+            "Europe/",
+            "Europe/../../etc/passwd",
+            "../Europe/Berlin",
+            "Europe//Berlin",
+            "/Europe/Berlin",
+            "europe/berlin",
+            "posix/Europe/Berlin",
+            "Europe/Berlin ",
+            "Europe/Ber\nlin",
+            "Europe/B\u{f6}rlin",
+            "America/Argentina/Buenos_Aires/x",
+            "Europe/BerlinBerlinBerlinBerlinBerlinBerlin",
             "+02:60",
             "+0a:00",
         ] {
             assert!(text.parse::<TimeZone>().is_err(), "{text}");
         }
-        assert_eq!("-03:30".parse::<TimeZone>().unwrap().minutes_east(), -210);
-        assert_eq!("UTC".parse::<TimeZone>().unwrap().minutes_east(), 0);
+        let zone = |text: &str| text.parse::<TimeZone>().unwrap();
+        assert_eq!(zone("-03:30").minutes_east(), Some(-210));
+        assert_eq!(zone("UTC").minutes_east(), Some(0));
+        for text in [
+            "Europe/Berlin",
+            "America/Argentina/Buenos_Aires",
+            "America/Port-au-Prince",
+            "Etc/GMT+5",
+            "Antarctica/DumontDUrville",
+        ] {
+            assert_eq!(zone(text).place(), Some(text));
+            assert_eq!(zone(text).minutes_east(), None);
+        }
+        assert_eq!((zone("UTC").place(), zone("+02:00").place()), (None, None));
     }
 }

@@ -252,11 +252,32 @@ fn numbers_outside_their_range() {
         "`Mo`, which is no day",
         "Mon-Fri 22:00-06:00",
     );
+    for text in ["Berlin", "CET", "Europe/../x"] {
+        refused(
+            &gates(&format!("time_zone = \"{text}\"")),
+            (3, 13, text.len() + 2),
+            "not a time zone of a policy",
+            "Europe/Berlin",
+        );
+    }
+    let reboot = |line: &str| format!("[reboot]\n{line}\n");
     refused(
-        &gates("time_zone = \"Europe/Berlin\""),
-        (3, 13, 15),
-        "not a time zone of a policy",
-        "+02:00",
+        &reboot("delay = \"9s\""),
+        (3, 9, 4),
+        "9s is not between 10s and 24h",
+        "at once",
+    );
+    refused(
+        &reboot("delay = \"25h\""),
+        (3, 9, 5),
+        "25h is not between 10s and 24h",
+        "",
+    );
+    refused(
+        &reboot("message = \"two\\nlines\""),
+        (3, 11, 12),
+        "not a message for terminals",
+        "one line of plain ASCII",
     );
     refused(
         &gates("stop_file = \"stop\""),
@@ -668,4 +689,35 @@ fn large_files_full_of_mistakes_stay_bounded() {
     let unknown: String = (0..20_000).map(|index| format!("k{index}=0,")).collect();
     let found = errors(&format!("version = 1\nkernel = {{{unknown} }}\n"));
     assert_eq!(found.len(), 101);
+}
+
+/// Who else reboots a node has a warning of its own, or none.
+#[test]
+fn a_warning_before_a_reboot_is_for_those_who_go_through_logind() {
+    let fleet = "[reboot.fleetlock]\nurl = \"https://lock.example/\"\n";
+    for (coordinator, warns) in [
+        ("logind", 0),
+        ("fleetlock", 0),
+        ("rebootmgr", 2),
+        ("sentinel", 2),
+        ("none", 2),
+    ] {
+        let text = format!(
+            "version = 1\n[reboot]\ncoordinator = \"{coordinator}\"\ndelay = \"10m\"\nmessage = \"x\"\n{fleet}"
+        );
+        let loaded = load(&[source("policy.toml", &text)]).unwrap();
+        assert_eq!(
+            loaded.warnings.0.len(),
+            warns,
+            "{coordinator}: {}",
+            loaded.warnings
+        );
+        assert!(
+            loaded
+                .warnings
+                .0
+                .iter()
+                .all(|w| w.message.contains(coordinator))
+        );
+    }
 }

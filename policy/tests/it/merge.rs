@@ -99,13 +99,16 @@ fn a_conflict_between_files_is_shown_where_it_arose() {
 
 #[test]
 fn every_key_has_an_origin() {
+    let reboot = "respect_inhibitors = true\ndelay = \"10m\"\nmessage = \"maintenance\"\n";
     let more = "group = \"gpu\"\nca = \"/etc/ca.pem\"\nfailed = \"hold\"\n\n[reboot.gates]\ngpu = \"ignore\"\n\
         windows = [\"Sat 10:00-12:00\"]\ntime_zone = \"+02:00\"\nstop_file = \"/run/stop\"\n\
         stop_url = \"https://ops.example/stop\"\nhook_limit = \"90s\"\n";
-    let sample = SAMPLE.replace("group = \"gpu\"\n", more);
+    let sample = SAMPLE
+        .replace("group = \"gpu\"\n", more)
+        .replace("respect_inhibitors = true\n", reboot);
     let loaded = crate::load(&sample).unwrap();
     let keys: Vec<&str> = loaded.origins.iter().map(|(key, _)| key).collect();
-    assert_eq!(keys.len(), 34);
+    assert_eq!(keys.len(), 36);
     for (key, origin) in loaded.origins.iter() {
         let Origin::File { line, column, .. } = origin else {
             panic!("{key} has no place")
@@ -119,7 +122,7 @@ fn every_key_has_an_origin() {
         );
     }
     let bare = crate::load("version = 1").unwrap().origins;
-    assert_eq!(bare.iter().count(), 34);
+    assert_eq!(bare.iter().count(), 36);
     assert_eq!(
         bare.iter()
             .filter(|(_, origin)| **origin != Origin::Default)

@@ -24,7 +24,7 @@ fn the_starter_is_the_default_policy_with_every_key_in_sight() {
     for (key, origin) in loaded.origins.iter() {
         let optional = key.starts_with("reboot.fleetlock.")
             || key.starts_with("verify.bandwidth.")
-            || key == "reboot.gates.stop_url";
+            || ["reboot.delay", "reboot.message", "reboot.gates.stop_url"].contains(&key);
         assert_eq!(*origin == Origin::Default, optional, "{key}");
     }
 }

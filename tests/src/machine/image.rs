@@ -8,8 +8,8 @@ use super::Error;
 /// A disk image that no machine writes to: each starts with an overlay of its own.
 #[derive(Debug, Clone)]
 pub struct Image {
-    /// Which Debian, by the name of its suite.
-    pub(crate) suite: &'static str,
+    /// Which Debian.
+    pub(crate) variant: Variant,
     /// The folder that `scripts/vm/build` made: firmware, loader and disk.
     pub(crate) base: PathBuf,
     /// The disk image to put the overlay on, and its format.
@@ -22,11 +22,29 @@ pub(crate) fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/vm")
 }
 
-/// Runs a script of `scripts/vm` to its end, for one of Debian's suites.
-fn script(name: &str, suite: &str, args: &[&Path]) -> Result<Output, Error> {
+/// A Debian that machines are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variant {
+    /// Its suite: `trixie`.
+    pub suite: &'static str,
+    /// One package that the others have not, or nothing.
+    pub with: &'static str,
+}
+
+impl Variant {
+    /// The plain one of a suite.
+    #[must_use]
+    pub const fn of(suite: &'static str) -> Self {
+        Self { suite, with: "" }
+    }
+}
+
+/// Runs a script of `scripts/vm` to its end, for one of the Debians.
+fn script(name: &str, variant: Variant, args: &[&Path]) -> Result<Output, Error> {
     let path = scripts().join(name);
     Command::new(&path)
-        .env("GDR_VM_SUITE", suite)
+        .env("GDR_VM_SUITE", variant.suite)
+        .env("GDR_VM_WITH", variant.with)
         .args(args)
         .output()
         .map_err(Error::host("run", path))
@@ -43,10 +61,10 @@ impl Image {
     ///
     /// # Errors
     /// The script cannot be run at all.
-    pub fn plain(suite: &'static str) -> Result<Option<Self>, Error> {
-        let output = script("build", suite, &[Path::new("--print")])?;
+    pub fn plain(variant: Variant) -> Result<Option<Self>, Error> {
+        let output = script("build", variant, &[Path::new("--print")])?;
         Ok(printed(&output).map(|base| Self {
-            suite,
+            variant,
             disk: base.join("disk.img"),
             base,
             format: "raw",
@@ -58,13 +76,27 @@ impl Image {
     /// # Errors
     /// What `scripts/vm/install` said.
     pub fn with_agent(&self, binary: &Path) -> Result<Self, Error> {
-        let output = script("install", self.suite, &[binary])?;
+        self.made_by("install", &[binary])
+    }
+
+    /// This image after a job that ran in it before its first boot, as an image builder runs one: without systemd or bus.
+    ///
+    /// `dir` holds a shell script called `job` and the files it needs; `name` keeps its image apart from those of other jobs.
+    ///
+    /// # Errors
+    /// What `scripts/vm/prepare` said; the job's own output is in `prepare-NAME.log` beside the images.
+    pub fn prepared(&self, name: &str, dir: &Path) -> Result<Self, Error> {
+        self.made_by("prepare", &[Path::new(name), dir])
+    }
+
+    fn made_by(&self, name: &str, args: &[&Path]) -> Result<Self, Error> {
+        let output = script(name, self.variant, args)?;
         let disk = printed(&output).ok_or_else(|| Error::Script {
-            script: format!("scripts/vm/install {}", binary.display()),
+            script: format!("scripts/vm/{name} {args:?}"),
             stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         })?;
         Ok(Self {
-            suite: self.suite,
+            variant: self.variant,
             base: self.base.clone(),
             disk,
             format: "qcow2",

@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 
 pub use agent::Answer;
 pub use error::Error;
-pub use image::Image;
+pub use image::{Image, Variant};
 pub use inventory::Inventory;
-pub use need::{SUITE, agent_image, agent_image_of, plain_image};
+pub use need::{SUITE, agent_image, agent_image_of, agent_package, image_of, plain_image};
 pub use random::Random;
 
 use disk::Disk;

@@ -3,6 +3,7 @@
 use gdr_tests::machine::{Error, Inventory, Machine, agent_image};
 
 use crate::common::*;
+use crate::logind::hold;
 use crate::policy::{CAN_BE_MET, policy};
 
 #[test]
@@ -13,10 +14,7 @@ fn a_block_lock_is_respected_and_the_request_outlives_it() -> Result<(), Error> 
     let (mut machine, before) = ready(&image, "denied", &policy("[]", CAN_BE_MET))?;
     let old_line = cmdline(&mut machine)?;
     nobody_to_ask_is_told_before_anything_is_written(&mut machine, &before)?;
-    machine.ok(
-        "systemd-run --unit=hold systemd-inhibit --what=shutdown --mode=block --who=backup --why='tape is running' sleep infinity
-         for i in $(seq 60); do systemd-inhibit --list --no-legend | grep -q backup && exit 0; sleep 1; done; exit 1",
-    )?;
+    hold(&mut machine)?;
 
     let apply = machine.agent("apply --reboot")?;
     assert_eq!(

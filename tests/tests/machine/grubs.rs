@@ -1,10 +1,11 @@
 //! The same way on the oldest and the newest GRUB that there is: 2.06, and 2.14 with boot entries in
-//! files of their own (the good way is on 2.12). After every boot the command line that `gdr-agent cmdline` tells for the default
+//! files of their own (the good way is on 2.12); and on the oldest and newest systemd-logind. After every boot the command line that `gdr-agent cmdline` tells for the default
 //! entry is the one that the kernel was given.
 
 use gdr_tests::machine::{Error, Machine, agent_image_of};
 
 use crate::common::*;
+use crate::logind::refused_three_times;
 use crate::policy::{CAN_BE_MET, policy};
 
 /// Makes boot entries in files of their own the menu, as Fedora has them.
@@ -27,8 +28,7 @@ fn whole_way(machine: &mut Machine) -> Result<Vec<String>, Error> {
     told_is_booted(machine)?;
     let old_line = cmdline(machine)?;
     write_policy(machine, &policy("[]", CAN_BE_MET))?;
-    let apply = machine.agent("apply --reboot")?;
-    assert_eq!(apply.status, 8, "{}\n{}", apply.json, apply.stderr);
+    refused_three_times(machine)?;
     machine.wait_for_boot()?;
     let trial = cmdline(machine)?;
     assert!(has(&trial, "gdr.txn"), "{trial:?}");

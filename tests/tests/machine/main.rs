@@ -5,7 +5,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 #![allow(clippy::print_stderr, clippy::indexing_slicing)]
 
+mod baked;
 mod bench;
+mod cloud;
 mod common;
 mod denied;
 mod dies;
@@ -13,6 +15,7 @@ mod fails;
 mod good;
 mod grubs;
 mod lockdown;
+mod logind;
 mod modules;
 mod one_shot;
 mod policy;

@@ -21,9 +21,16 @@ fn two_builds_are_the_same_bytes() {
     }
 }
 
-const BOTH: [&str; 17] = [
+const BOTH: [&str; 24] = [
     "/etc/gdr-agent/policy.toml",
     "/usr/bin/gdr-agent",
+    "/usr/lib/systemd/catalog/gdr-agent.catalog",
+    "/usr/lib/systemd/system/gdr-agent-bus.service",
+    "/usr/share/dbus-1/system-services/org.gdr_agent.Agent1.service",
+    "/usr/share/dbus-1/system.d/org.gdr_agent.Agent1.conf",
+    "/usr/share/gdr-agent/grafana/gdr-agent.json",
+    "/usr/share/gdr-agent/prometheus/gdr-agent.rules.yml",
+    "/usr/share/polkit-1/actions/org.gdr_agent.Agent1.policy",
     "/usr/lib/systemd/system-preset/90-gdr-agent.preset",
     "/usr/lib/systemd/system/gdr-agent-acs.service",
     "/usr/lib/systemd/system/gdr-agent-arm.service",

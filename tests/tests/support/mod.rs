@@ -152,6 +152,7 @@ impl Node {
         self.unit("acs");
         self.unit("settle");
         if self.cmdline().contains("gdr.txn=") {
+            self.unit("measure");
             self.unit("verify");
         }
     }

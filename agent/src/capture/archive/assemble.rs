@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::manifest::{Kind, Manifest, Meta};
 use super::{Archive, ArchiveError, Log, Member};
 use crate::capture::tree::{Content, Node, Tree, parts};
+use crate::plain::shown;
 use crate::sys::Entry;
 
 pub(super) fn assemble(
@@ -26,7 +27,7 @@ pub(super) fn assemble(
         {
             return Err(ArchiveError::Hostile(format!(
                 "the path {} is none",
-                crate::nccl_log::harmless(path.as_bytes())
+                shown(path)
             )));
         }
     }
@@ -38,16 +39,12 @@ pub(super) fn assemble(
         });
         tree.nodes.insert(path, node);
     }
-    let mut logs = Vec::new();
-    for (at, name) in manifest.logs.into_iter().enumerate() {
-        match members.remove(&format!("logs/{at}")) {
-            Some(Member::File(bytes)) => logs.push(Log { name, bytes }),
-            _ => return Err(ArchiveError::Damaged(format!("log {at} is not in it"))),
-        }
-    }
+    let logs = given("logs", manifest.logs, &mut members)?;
+    let perftest = given("perftest", manifest.perftest, &mut members)?;
     if let Some((name, _)) = members.first_key_value() {
         return Err(ArchiveError::Hostile(format!(
-            "{name} is in it, and its manifest does not know it"
+            "{} is in it, and its manifest does not know it",
+            shown(name)
         )));
     }
     Ok(Archive {
@@ -56,7 +53,24 @@ pub(super) fn assemble(
         pid: manifest.pid,
         tree,
         logs,
+        perftest,
     })
+}
+
+/// What was given besides the node's files, in the manifest's order.
+fn given(
+    dir: &str,
+    names: Vec<String>,
+    members: &mut BTreeMap<String, Member>,
+) -> Result<Vec<Log>, ArchiveError> {
+    let one = |(at, name)| {
+        let member = format!("{dir}/{at}");
+        match members.remove(&member) {
+            Some(Member::File(bytes)) => Ok(Log { name, bytes }),
+            _ => Err(ArchiveError::Damaged(format!("{member} is not in it"))),
+        }
+    };
+    names.into_iter().enumerate().map(one).collect()
 }
 
 fn node(
@@ -64,7 +78,7 @@ fn node(
     meta: Meta,
     members: &mut BTreeMap<String, Member>,
 ) -> Result<Node, ArchiveError> {
-    let missing = || ArchiveError::Damaged(format!("the content of {path} is not in it"));
+    let missing = || ArchiveError::Damaged(format!("the content of {} is not in it", shown(path)));
     let content = if meta.whole {
         match members.remove(&format!("root{path}")) {
             Some(Member::File(bytes)) => Content::Whole(bytes),
@@ -85,7 +99,8 @@ fn node(
     if let Some(target) = meta.target.as_ref().filter(|target| !target.is_empty()) {
         if meta.kind != Kind::Link || leads_out(path, target) {
             return Err(ArchiveError::Hostile(format!(
-                "the link {path} leads out of it"
+                "the link {} leads out of it",
+                shown(path)
             )));
         }
         match members.remove(&format!("root{path}")) {

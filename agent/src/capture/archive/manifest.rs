@@ -17,6 +17,8 @@ pub(super) struct Manifest {
     pub(super) addresses: bool,
     pub(super) pid: Option<u32>,
     pub(super) logs: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) perftest: Vec<String>,
     /// Of names and contents of all other members, in their order.
     pub(super) digest: String,
     pub(super) absent: BTreeSet<String>,

@@ -1,6 +1,6 @@
 //! The archive: a tar file packed with Zstandard. `manifest.json` comes first and says of every path what it is;
 //! `root/` has the contents and links, so that any tar program can show them; `parts/` has pieces of large files, and
-//! `logs/` the logs. Reading one trusts nothing: it is taken apart in memory, and nothing is ever written to a disk.
+//! `logs/` and `perftest/` what was given besides. Reading one trusts nothing: it is taken apart in memory, and nothing is ever written to a disk.
 
 mod assemble;
 mod manifest;
@@ -43,9 +43,11 @@ pub struct Archive {
     pub tree: Tree,
     /// The logs.
     pub logs: Vec<Log>,
+    /// Outputs of perftest.
+    pub perftest: Vec<Log>,
 }
 
-/// A log of a job.
+/// A log of a job, or an output of perftest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Log {
     /// The path as it was given.

@@ -13,6 +13,7 @@ use super::{
     Archive, ArchiveError, HARMLESS, MANIFEST, MOST, MOST_FILE, MOST_FILES, MOST_RATIO, Member,
     WINDOW, add, hex,
 };
+use crate::plain::shown;
 
 /// Takes an archive apart, in memory.
 ///
@@ -36,7 +37,8 @@ pub fn unpack(packed: &[u8]) -> Result<Archive, ArchiveError> {
         let name = name_of(&entry.path_bytes())?;
         if entry.size() > MOST_FILE.max(HARMLESS) {
             return Err(ArchiveError::TooLarge(format!(
-                "{name} has {} MiB",
+                "{} has {} MiB",
+                shown(&name),
                 entry.size() >> 20
             )));
         }
@@ -45,7 +47,10 @@ pub fn unpack(packed: &[u8]) -> Result<Archive, ArchiveError> {
                 let mut content = Vec::new();
                 entry.read_to_end(&mut content).map_err(not_tar)?;
                 if content.len() as u64 != entry.size() {
-                    return Err(ArchiveError::Damaged(format!("{name} ends too early")));
+                    return Err(ArchiveError::Damaged(format!(
+                        "{} ends too early",
+                        shown(&name)
+                    )));
                 }
                 Member::File(content)
             }
@@ -53,14 +58,16 @@ pub fn unpack(packed: &[u8]) -> Result<Archive, ArchiveError> {
                 let target = entry.link_name_bytes().unwrap_or_default().into_owned();
                 let target = String::from_utf8(target).map_err(|_| {
                     ArchiveError::Hostile(format!(
-                        "the link {name} leads to a name that is not UTF-8"
+                        "the link {} leads to a name that is not UTF-8",
+                        shown(&name)
                     ))
                 })?;
                 Member::Link(target)
             }
             other => {
                 return Err(ArchiveError::Hostile(format!(
-                    "{name} is {}, and a capture has files and links only",
+                    "{} is {}, and a capture has files and links only",
+                    shown(&name),
                     kind_name(other)
                 )));
             }
@@ -71,13 +78,17 @@ pub fn unpack(packed: &[u8]) -> Result<Archive, ArchiveError> {
             }
             (None, ..) => {
                 return Err(ArchiveError::NotOne(format!(
-                    "it begins with {name} and not with {MANIFEST}"
+                    "it begins with {} and not with {MANIFEST}",
+                    shown(&name)
                 )));
             }
             (Some(_), _, member) => {
                 add(&mut digest, &name, member.bytes());
                 if members.insert(name.clone(), member).is_some() {
-                    return Err(ArchiveError::Hostile(format!("{name} is there twice")));
+                    return Err(ArchiveError::Hostile(format!(
+                        "{} is there twice",
+                        shown(&name)
+                    )));
                 }
             }
         }
@@ -138,7 +149,7 @@ fn name_of(bytes: &[u8]) -> Result<String, ArchiveError> {
         )));
     }
     if name == MANIFEST
-        || ["root/", "parts/", "logs/"]
+        || ["root/", "parts/", "logs/", "perftest/"]
             .iter()
             .any(|dir| name.starts_with(dir))
     {

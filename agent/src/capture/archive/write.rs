@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 
 use super::manifest::{Manifest, meta};
-use super::{Archive, ArchiveError, MANIFEST, MOST, MOST_FILES, Member, SCHEMA, add, hex};
+use super::{Archive, ArchiveError, Log, MANIFEST, MOST, MOST_FILES, Member, SCHEMA, add, hex};
 use crate::capture::tree::Content;
 
 /// Packs an archive. The same content gives the same bytes.
@@ -26,7 +26,8 @@ pub fn pack(archive: &Archive) -> Result<Vec<u8>, ArchiveError> {
         live: archive.live,
         addresses: archive.addresses,
         pid: archive.pid,
-        logs: archive.logs.iter().map(|log| log.name.clone()).collect(),
+        logs: names(&archive.logs),
+        perftest: names(&archive.perftest),
         digest: hex(digest),
         absent: archive.tree.absent.clone(),
         nodes: archive
@@ -69,10 +70,16 @@ fn members(archive: &Archive) -> BTreeMap<String, Member> {
             _ => {}
         }
     }
-    for (at, log) in archive.logs.iter().enumerate() {
-        members.insert(format!("logs/{at}"), Member::File(log.bytes.clone()));
+    for (dir, given) in [("logs", &archive.logs), ("perftest", &archive.perftest)] {
+        for (at, log) in given.iter().enumerate() {
+            members.insert(format!("{dir}/{at}"), Member::File(log.bytes.clone()));
+        }
     }
     members
+}
+
+fn names(given: &[Log]) -> Vec<String> {
+    given.iter().map(|log| log.name.clone()).collect()
 }
 
 fn write(tar: &mut Builder<Vec<u8>>, name: &str, member: &Member) -> std::io::Result<()> {

@@ -142,6 +142,12 @@ pub(super) const ENTRIES: &[Entry] = &[
             "the link, its MTU, the NIC's PCIe width and speed, and the switch",
         )
     },
+    perftest(
+        "bandwidth.not-measured",
+        "Was every GPU-NIC pair measured?",
+        "a policy with `[verify.bandwidth]`, and a pair without a result",
+        "look at the reason; where the time is too short, give `trial.deadline` more",
+    ),
     Entry {
         severity: Severity::Warning,
         ..perftest(

@@ -32,6 +32,13 @@ pub(super) enum Verb {
     Restore,
 }
 
+impl Verb {
+    /// Whether it writes to config space.
+    pub(super) const fn writes(&self) -> bool {
+        matches!(self, Self::Clear | Self::Restore)
+    }
+}
+
 pub(super) fn run(context: &Context, verb: &Verb) -> Result<Exit, CliError> {
     match verb {
         Verb::Show { check } => look(context, |view| show(context, view, *check)),

@@ -13,6 +13,7 @@ use crate::pci::render::Styles;
 use crate::pci::saved::{RestoreAction, RestoreDecision};
 use crate::pci::topology::Path;
 use crate::pci::{Bdf, acs};
+use crate::plain::counted;
 use crate::sys::pci_config::ConfigError;
 
 /// The JSON of `acs show`, `acs clear` and `acs restore`.
@@ -242,7 +243,8 @@ impl Output {
             unknown,
         } = self.paths;
         format!(
-            "\n{total} GPU-NIC path(s): {direct} direct, {redirected} redirected by ACS, {unknown} unknown\n{}",
+            "\n{}: {direct} direct, {redirected} redirected by ACS, {unknown} unknown\n{}",
+            counted(total, "GPU-NIC path"),
             self.remarks(styles)
         )
     }
@@ -270,8 +272,7 @@ impl Output {
         };
         let _ = match written {
             0 => writeln!(text, "Nothing was {done}."),
-            1 => writeln!(text, "1 port {done}."),
-            _ => writeln!(text, "{written} ports {done}."),
+            _ => writeln!(text, "{} {done}.", counted(written, "port")),
         };
         text.push_str(&self.remarks(styles));
         text

@@ -13,6 +13,7 @@ use super::{Cause, Report};
 use crate::checks::{Check, Outcome, Severity};
 use crate::nccl_log::{FileReport, Verdict};
 use crate::pci::picture::{escaped, printable, svg};
+use crate::plain::counted;
 
 const HEAD: &str = "<!DOCTYPE html>
 <html lang=\"en\">
@@ -216,8 +217,8 @@ fn list(out: &mut String, lines: &[String]) {
     if lines.len() > LINES {
         let _ = writeln!(
             out,
-            "<li>and {} more lines; <code>--format json</code> has them all</li>",
-            lines.len() - LINES
+            "<li>and {}; <code>--format json</code> has them all</li>",
+            counted(lines.len() - LINES, "more line")
         );
     }
     out.push_str("</ul>\n");

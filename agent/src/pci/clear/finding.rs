@@ -73,7 +73,7 @@ fn left_alone(topology: &Topology, ports: &[PortDecision]) -> impl Iterator<Item
     by_need.into_iter().map(|(need, ports)| Finding {
         id: need.id().to_owned(),
         text: format!(
-            "{} port(s) that redirect are left alone: {}",
+            "of the ports that redirect, {} stay as they are: {}",
             ports.len(),
             need.reason()
         ),

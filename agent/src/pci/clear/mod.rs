@@ -10,6 +10,7 @@ use super::config::Found;
 use super::platform::Need;
 use super::topology::{Bridge, Topology, handed_to_a_guest};
 use super::tree::{NodeId, Tree};
+use crate::plain::counted;
 
 mod finding;
 mod refusal;
@@ -188,7 +189,10 @@ fn in_scope(bridge: &Bridge, scope: Scope) -> (bool, String) {
         Scope::Keep => (false, "the policy keeps ACS as it is".to_owned()),
         Scope::Paths if bridge.on_paths > 0 => (
             true,
-            format!("{role} on {} GPU-NIC path(s)", bridge.on_paths),
+            format!(
+                "{role} on {}",
+                counted(bridge.on_paths as usize, "GPU-NIC path")
+            ),
         ),
         Scope::Paths if !bridge.role.redirects_peers() => (
             false,

@@ -128,3 +128,75 @@ proptest::proptest! {
         }
     }
 }
+
+/// A GPU's Resizable BAR capability at 0x100, its registers as section 7.8.6 of the specification lays them out.
+fn resizable_at(registers: &[(u32, u32)]) -> Vec<u8> {
+    let mut bytes = port();
+    put(&mut bytes, 0x100, 0x0001_0015);
+    for (nth, (capability, control)) in registers.iter().enumerate() {
+        put(&mut bytes, 0x104 + 8 * nth, *capability);
+        put(&mut bytes, 0x108 + 8 * nth, *control);
+    }
+    bytes
+}
+
+fn resizables(bytes: &[u8]) -> Result<Option<Vec<ResizableBar>>, Unknown> {
+    resizable(&mut &ConfigBytes::whole(bytes))
+}
+
+#[test]
+fn sizes_of_resizable_bars() {
+    // BAR 1: 256 MiB now (8), and 64 MiB to 16 GiB supported (bits 4 + 6 to 4 + 14). One BAR.
+    let bytes = resizable_at(&[(0x0007_fc00, 0x0000_0821)]);
+    let expected: Vec<u64> = (26..=34).map(|power| 1 << power).collect();
+    assert_eq!(
+        resizables(&bytes).unwrap().unwrap(),
+        [ResizableBar {
+            index: 1,
+            bytes: 256 << 20,
+            supported: expected
+        }]
+    );
+    // two BARs; the first 128 GiB (17) of 128 TiB at most (bit 31), the second 1 MiB with 256 TiB and 8 EiB from the
+    // control register (bits 16 and 31)
+    let bytes = resizable_at(&[(0x8000_0000, 0x0000_1142), (0x0000_0010, 0x8001_0004)]);
+    let bars = resizables(&bytes).unwrap().unwrap();
+    assert_eq!(
+        (bars[0].index, bars[0].bytes, bars[0].supported.clone()),
+        (2, 128 << 30, vec![128 << 40])
+    );
+    assert_eq!(
+        (bars[1].index, bars[1].bytes, bars[1].supported.clone()),
+        (4, 1 << 20, vec![1 << 20, 256 << 40, 1 << 63])
+    );
+}
+
+#[test]
+fn resizable_bars_that_cannot_be_told() {
+    assert_eq!(resizables(&port()), Ok(None));
+    // as much as an unprivileged reader sees
+    assert!(resizables(&port()[..256]).is_err());
+    let ends_in_it = resizable_at(&[(0x10, 0x21)])[..0x108].to_vec();
+    assert!(resizables(&ends_in_it).is_err());
+    for registers in [
+        // no BAR, seven BARs, BAR 6, 2^44 MiB
+        [(0x10, 0x01)],
+        [(0x10, 0xe1)],
+        [(0x10, 0x26)],
+        [(0x10, 0x2c21)],
+        [(u32::MAX, u32::MAX)],
+    ] {
+        assert!(
+            resizables(&resizable_at(&registers)).is_err(),
+            "{registers:x?}"
+        );
+    }
+    // it says six, and the space ends after some of them
+    let mut bytes = vec![0; 4096];
+    bytes.copy_from_slice(&port());
+    put(&mut bytes, 0x100, 0xff00_000d | 0x0001_0000);
+    put(&mut bytes, 0xff0, 0x0001_0015);
+    put(&mut bytes, 0xff4, 0x10);
+    put(&mut bytes, 0xff8, 0xc1);
+    assert!(resizables(&bytes).is_err());
+}

@@ -8,6 +8,7 @@ use super::text::{escaped, printable, width};
 use super::{crossbar, legend, style};
 use crate::pci::topology::{Device, Topology};
 use crate::pci::tree::Role;
+use crate::plain::counted;
 
 /// Where the tree begins, below title and summary.
 const TOP: i32 = 62;
@@ -97,10 +98,6 @@ pub(super) fn summary(topology: &Topology) -> String {
             count(State::Unknown)
         ),
     }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The picture in words, for those who do not see it.
