@@ -233,11 +233,26 @@ fn what_cannot_be_known_of_a_gpu_is_busy_with_a_reason() {
     );
     // A directory that is a file cannot be listed, whoever asks.
     let dir = idle();
-    std::fs::remove_dir_all(dir.path().join("sys/module")).unwrap();
+    std::fs::remove_file(dir.path().join("sys/module/nvidia_uvm/refcnt")).unwrap();
     put(dir.path(), "proc/77/fd", "");
     put(dir.path(), "proc/77/comm", "secret\n");
     let says = gate(dir.path(), &plain, "gpu", false).unwrap();
     assert!(says.contains("not known") && says.contains("77"), "{says}");
+    // Of a module that is not loaded no file is open, whoever cannot be looked into.
+    std::fs::remove_dir_all(dir.path().join("sys/module/nvidia_uvm")).unwrap();
+    assert_eq!(gate(dir.path(), &plain, "gpu", false), None);
+    std::fs::remove_dir_all(dir.path().join("sys/module")).unwrap();
+    assert!(gate(dir.path(), &plain, "gpu", false).is_some(), "no sysfs");
+
+    // In a unit with ProtectProc=invisible what cannot be looked into is not even listed.
+    let dir = idle();
+    std::fs::remove_file(dir.path().join("sys/module/nvidia_uvm/refcnt")).unwrap();
+    std::fs::remove_dir_all(dir.path().join("proc/1")).unwrap();
+    let says = gate(dir.path(), &plain, "gpu", false).unwrap();
+    assert!(
+        says.contains("not known") && says.contains("does not show"),
+        "{says}"
+    );
 }
 
 #[test]

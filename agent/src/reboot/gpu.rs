@@ -12,6 +12,7 @@ use crate::sys::{Root, SysError};
 
 pub(super) const NAME: &str = "gpu";
 
+const MODULES: &str = "/sys/module";
 const UVM: &str = "/sys/module/nvidia_uvm";
 const KFD: &str = "/sys/class/kfd/kfd/proc";
 
@@ -72,12 +73,21 @@ impl Gate for Gpu {
     }
 }
 
-/// Open files of nvidia-uvm; none where the module is not loaded, so that nothing counts them.
+/// Open files of nvidia-uvm: 0 where the module is not loaded; none where nothing counts them (`CONFIG_MODULE_UNLOAD=n`).
 fn uvm_users(root: &Root) -> Result<Option<u64>, String> {
     let text = root
         .text_if_there(&format!("{UVM}/refcnt"))
         .map_err(|e| format!("whether a process computes on a GPU is not known: {e}"))?;
-    let Some(text) = text else { return Ok(None) };
+    let Some(text) = text else {
+        let there = |path: &str| {
+            let found = root
+                .stat(path)
+                .map_err(|e| format!("whether a process computes on a GPU is not known: {e}"))?;
+            Ok::<bool, String>(found.is_some())
+        };
+        // Without sysfs, a module that is not there is no module that is not loaded.
+        return Ok((there(MODULES)? && !there(UVM)?).then_some(0));
+    };
     let count: u64 = text.trim().parse().map_err(|_| {
         format!(
             "whether a process computes on a GPU is not known: {UVM}/refcnt holds `{}`",
@@ -101,7 +111,12 @@ struct Seen {
 
 fn openers(root: &Root) -> Result<Seen, SysError> {
     let mut seen = Seen::default();
-    for process in root.list("/proc")? {
+    let processes = root.list("/proc")?;
+    // Where /proc shows a process only to those who may look into it, the first is not there either.
+    if !processes.iter().any(|process| process.name == "1") {
+        seen.hidden = Some("processes that /proc does not show".to_owned());
+    }
+    for process in processes {
         if process.name.parse::<u32>().is_err() {
             continue;
         }
