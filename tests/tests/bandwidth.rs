@@ -361,6 +361,30 @@ fn no_program_no_device_and_the_table_alone() {
     assert_eq!(found.len(), 8, "{found:?}");
 }
 
+/// It would measure what the job leaves, and take it from the job.
+#[test]
+fn nothing_is_measured_while_a_process_computes() {
+    let node = with_policy(&policy(ALSO, ""), "", "385.10", HELP, 0);
+    std::fs::create_dir_all(node.path().join("proc/4711/fd")).unwrap();
+    node.write("proc/4711/comm", b"python3\n");
+    let open = node.path().join("proc/4711/fd/9");
+    std::os::unix::fs::symlink("/dev/nvidia-uvm", open).unwrap();
+    let verify = node.json(&["verify"], 3);
+    let found = answers(&verify);
+    assert_eq!(found.len(), 8, "{found:?}");
+    assert!(
+        found
+            .iter()
+            .all(|(_, id, o)| id == "bandwidth.not-measured" && o == "unknown")
+    );
+    assert!(
+        verify["checks"]
+            .to_string()
+            .contains("process 4711 (python3)")
+    );
+    assert!(!node.path().join("srv/perftest/log").exists());
+}
+
 /// A program that hangs takes its own limit each time; the trial's deadline ends what all of them together take.
 #[test]
 fn the_deadline_ends_the_measurement() {

@@ -14,6 +14,7 @@ use crate::bandwidth::{Buffer, Build, Kind, Run, Test};
 use crate::facts::rdma_devices;
 use crate::pci::Bdf;
 use crate::pci::topology::Topology;
+use crate::reboot::gpus_idle;
 use crate::sys::{Root, clock};
 
 pub use pair::{Ceiling, NoDevice, Pair, Side, pair, pairs};
@@ -98,6 +99,8 @@ pub fn all(
     let mut done: Vec<(Side, Run)> = Vec::new();
     let mut measured = Vec::new();
     for (at, (gpu, nic)) in (0u16..).zip(pairs(topology, devices)) {
+        // Each time anew: jobs begin when they like.
+        let busy = gpus_idle(root).err();
         let mut one = Measured {
             gpu,
             nic,
@@ -107,6 +110,8 @@ pub fn all(
         };
         match (&build, pair(topology, devices, Some(gpu), Some(nic), None)) {
             (Err(run), _) => one.runs.push(run.clone()),
+            // What is measured beside a job says nothing, and the job would suffer.
+            _ if busy.is_some() => one.why_not.clone_from(&busy),
             (_, Err(why)) => one.why_not = Some(format!("{}: {}", why.message, why.help)),
             (Ok(build), Ok(pair)) => {
                 one.link.clone_from(&pair.link);

@@ -37,40 +37,47 @@ impl Gate for Gpu {
     }
 
     fn open(&self, _back: bool) -> Result<(), String> {
-        let unknown =
-            |e: SysError| format!("whether a process computes on a GPU is not known: {e}");
-        let count = uvm_users(&self.root)?;
-        let seen = openers(&self.root).map_err(unknown)?;
-        if !seen.who.is_empty() {
-            return Err(format!("a GPU is in use by {}", seen.who.join(", ")));
+        idle(&self.root)
+    }
+}
+
+/// Whether no process computes on a GPU.
+///
+/// # Errors
+/// Which one does, or why that is not known, in words.
+pub fn idle(root: &Root) -> Result<(), String> {
+    let unknown = |e: SysError| format!("whether a process computes on a GPU is not known: {e}");
+    let count = uvm_users(root)?;
+    let seen = openers(root).map_err(unknown)?;
+    if !seen.who.is_empty() {
+        return Err(format!("a GPU is in use by {}", seen.who.join(", ")));
+    }
+    match count {
+        Some(0) => {}
+        Some(n) => {
+            return Err(format!(
+                "a GPU is in use: {n} files of /dev/nvidia-uvm are open, by processes that cannot be looked into"
+            ));
         }
-        match count {
-            Some(0) => {}
-            Some(n) => {
+        // Nothing counts them, so every process must have been seen.
+        None => {
+            if let Some(process) = seen.hidden {
                 return Err(format!(
-                    "a GPU is in use: {n} files of /dev/nvidia-uvm are open, by processes that cannot be looked into"
+                    "whether a process computes on a GPU is not known: the open files of {process} cannot be read"
                 ));
             }
-            // Nothing counts them, so every process must have been seen.
-            None => {
-                if let Some(process) = seen.hidden {
-                    return Err(format!(
-                        "whether a process computes on a GPU is not known: the open files of {process} cannot be read"
-                    ));
-                }
-            }
         }
-        let rocm = self.root.list(KFD).map_err(unknown)?;
-        if rocm.is_empty() {
-            return Ok(());
-        }
-        let pids: Vec<String> = rocm
-            .iter()
-            .take(5)
-            .map(|e| format!("process {}", e.name))
-            .collect();
-        Err(format!("a GPU is in use by {}", pids.join(", ")))
     }
+    let rocm = root.list(KFD).map_err(unknown)?;
+    if rocm.is_empty() {
+        return Ok(());
+    }
+    let pids: Vec<String> = rocm
+        .iter()
+        .take(5)
+        .map(|e| format!("process {}", e.name))
+        .collect();
+    Err(format!("a GPU is in use by {}", pids.join(", ")))
 }
 
 /// Open files of nvidia-uvm: 0 where the module is not loaded; none where nothing counts them (`CONFIG_MODULE_UNLOAD=n`).

@@ -40,6 +40,7 @@ pub use choose::{asked_apart, choose, release_of};
 pub use desk::{Desk, Lock};
 pub use fleetlock::FleetLock;
 pub use gates::Gated;
+pub use gpu::idle as gpus_idle;
 pub use hooks::Hooks;
 pub use http::{Answer, Http, HttpError, Trust, Wire};
 pub use logind::Logind;
