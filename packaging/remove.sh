@@ -5,7 +5,7 @@ state=$root/var/lib/gdr-agent
 
 if [ -z "$root" ] && [ -d /run/systemd/system ]; then
   # Otherwise it may begin something between here and the removal of the program, by itself or asked on the bus.
-  systemctl stop gdr-agent-reconcile.timer gdr-agent-reconcile.service gdr-agent-bus.service || true
+  systemctl stop gdr-agent-reconcile.timer gdr-agent-reconcile.service gdr-agent-ask.timer gdr-agent-ask.service gdr-agent-bus.service || true
 fi
 
 if ! "$root/usr/bin/gdr-agent" --root "${root:-/}" boot uninstall; then

@@ -1,7 +1,5 @@
 //! Everything that was read, held together, so that plan, checks and reports see the same instant.
 
-use std::time::Instant;
-
 use gdr_policy::{AcsScope, Policy};
 
 use crate::acs::with_selectors;
@@ -133,16 +131,18 @@ impl World {
         })
     }
 
-    /// Has perftest run where the policy wants that, until then at most. `tell` hears of each test.
+    /// Has perftest run where the policy wants that, in time for a trial's deadline. `tell` hears of each test.
     pub fn measure(
         &self,
         root: &Root,
         policy: &Policy,
-        until: Instant,
+        on_trial: bool,
         tell: &dyn Fn(&str),
     ) -> Option<Vec<Measured>> {
         let topology = || self.ports(policy).topology;
-        checks::measures(policy).then(|| measure::all(root, policy, &topology(), until, tell))
+        let until = measure::until(root, policy, on_trial);
+        checks::measures(policy)
+            .then(|| measure::all(root, policy, &topology(), until, on_trial, tell))
     }
 
     /// Reads what checks look at beyond what plans are made from. With `ask`, nvidia-smi is run.

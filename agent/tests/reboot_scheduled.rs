@@ -179,6 +179,21 @@ fn each_no_of_logind_has_its_kind_and_takes_the_message_back() {
     }
 }
 
+/// logind carries a scheduled shutdown out over a lock that is taken later: whoever asked has to look.
+#[test]
+fn a_block_lock_is_an_objection_to_a_reboot_that_is_scheduled() {
+    let free = scene(Setup::new(Age::V257));
+    assert!(free.logind.objection(false).is_ok());
+    let held = scene(Setup::new(Age::V257).lock("shutdown", "block"));
+    let refusal = held.logind.objection(false).unwrap_err();
+    assert_eq!(refusal.kind(), Kind::Denied);
+    let passing_over = held.logind.clone().respecting_inhibitors(false);
+    assert!(passing_over.objection(false).is_ok());
+    // Of no effect on what only delays.
+    let delayed = scene(Setup::new(Age::V257).lock("shutdown", "delay"));
+    assert!(delayed.logind.objection(false).is_ok());
+}
+
 /// There is no flag that passes over inhibitors here, so that 257 and later refuse even where the policy would.
 #[test]
 fn a_block_lock_is_a_no_and_says_what_would_help() {

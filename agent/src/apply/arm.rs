@@ -1,14 +1,16 @@
 //! Telling GRUB to boot the trial once, and taking that back: one in-place write of grubenv.
 
+use std::time::Duration;
+
 use grub_config_parser::cmdline::Edit;
-use grub_config_parser::grubenv::EnvBlock;
+use grub_config_parser::grubenv::{DEFAULT_SIZE, EnvBlock};
 
 use super::engine::{Engine, EngineError};
 use super::undo::new_args;
 use crate::journal::EnvIntent;
 use crate::machine::{GrubView, TxnId};
 use crate::plan;
-use crate::sys::{Root, SysError, boot_write};
+use crate::sys::{Root, SysError, boot_write, clock};
 
 impl Engine<'_> {
     pub(super) fn arm(&mut self) -> Result<(), EngineError> {
@@ -16,7 +18,7 @@ impl Engine<'_> {
         let id = record.txn.id.clone();
         let path = self.env_path()?;
         self.hook_is_there(id.as_str())?;
-        let old = self.root.read(&path)?;
+        let old = written_env(self.root, &path)?;
         let armed = plan::env_with(&old, id.as_str(), TxnId::NONE)
             .map_err(|why| self.refused(&path, &why))?;
         if armed != old {
@@ -27,7 +29,7 @@ impl Engine<'_> {
 
     pub(super) fn disarm(&mut self) -> Result<(), EngineError> {
         let path = self.env_path()?;
-        let Some(old) = self.root.read_if_there(&path)? else {
+        let Some(old) = env_bytes(self.root, &path)? else {
             return Ok(());
         };
         let Ok(env) = EnvBlock::parse(&old) else {
@@ -48,7 +50,7 @@ impl Engine<'_> {
     /// Takes our two variables out of grubenv: it is then as it was before the transaction.
     pub(super) fn clean_env(&mut self) -> Result<(), EngineError> {
         let path = self.env_path()?;
-        let Some(old) = self.root.read_if_there(&path)? else {
+        let Some(old) = env_bytes(self.root, &path)? else {
             return Ok(());
         };
         let clean = plan::env_without(&old).map_err(|why| self.refused(&path, &why))?;
@@ -61,7 +63,7 @@ impl Engine<'_> {
     /// Sets a variable of grubenv, its old value durable first: never torn (see [`boot_write::amend`]).
     pub(super) fn set_env(&mut self, name: &str, value: &str) -> Result<(), EngineError> {
         let path = self.env_path()?;
-        let old = self.root.read(&path)?;
+        let old = written_env(self.root, &path)?;
         let mut env = EnvBlock::parse(&old).map_err(|e| self.refused(&path, &e.to_string()))?;
         let pre = env.get(name).unwrap_or_default();
         if pre == value {
@@ -88,7 +90,7 @@ impl Engine<'_> {
     /// Puts a variable of grubenv back; says so when somebody else has set it since.
     pub(super) fn put_env_back(&self, intent: &EnvIntent) -> Result<Option<String>, EngineError> {
         let path = self.env_path()?;
-        let old = self.root.read(&path)?;
+        let old = written_env(self.root, &path)?;
         let mut env = EnvBlock::parse(&old).map_err(|e| self.refused(&path, &e.to_string()))?;
         let now = env.get(&intent.name).unwrap_or_default();
         if now == intent.pre {
@@ -156,6 +158,30 @@ impl Engine<'_> {
     }
 }
 
+/// grubenv, or none if it is not there.
+///
+/// grub-editenv empties the file before it writes it (util/grub-editenv.c, `fopen` with "wb"), on Debian in the middle of every
+/// boot, to forget `recordfail`: what is shorter than a block is looked at again, for a fifth of a second.
+pub(super) fn env_bytes(root: &Root, path: &str) -> Result<Option<Vec<u8>>, SysError> {
+    let mut bytes = root.read_if_there(path)?;
+    for _ in 0..10 {
+        if bytes
+            .as_ref()
+            .is_none_or(|bytes| bytes.len() >= DEFAULT_SIZE)
+        {
+            break;
+        }
+        clock::sleep(Duration::from_millis(20));
+        bytes = root.read_if_there(path)?;
+    }
+    Ok(bytes)
+}
+
+/// The same; an error if it is not there.
+fn written_env(root: &Root, path: &str) -> Result<Vec<u8>, SysError> {
+    env_bytes(root, path)?.map_or_else(|| root.read(path), Ok)
+}
+
 /// GRUB's directory; an error where there is none.
 pub(super) fn grub_dir(root: &Root) -> Result<String, SysError> {
     crate::facts::grub_dir(root)?.ok_or_else(|| SysError::Refused {
@@ -168,8 +194,8 @@ pub(super) fn grub_dir(root: &Root) -> Result<String, SysError> {
 /// What GRUB left in grubenv about a transaction.
 #[must_use]
 pub fn read_env(root: &Root, id: &str) -> GrubView {
-    let read = grub_dir(root).and_then(|dir| root.read(&format!("{dir}/grubenv")));
-    let Ok(bytes) = read else {
+    let read = grub_dir(root).and_then(|dir| env_bytes(root, &format!("{dir}/grubenv")));
+    let Ok(Some(bytes)) = read else {
         return GrubView::Unreadable;
     };
     let Ok(env) = EnvBlock::parse(&bytes) else {
@@ -181,5 +207,30 @@ pub fn read_env(root: &Root, id: &str) -> GrubView {
         GrubView::Taken
     } else {
         GrubView::Neither
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::disallowed_methods)]
+    use super::*;
+
+    #[test]
+    fn what_grub_editenv_has_emptied_is_read_when_it_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("grubenv");
+        std::fs::write(&file, "").unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let writer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            std::fs::write(file, [b'#'; DEFAULT_SIZE]).unwrap();
+        });
+        let bytes = env_bytes(&root, "/grubenv").unwrap().unwrap();
+        writer.join().unwrap();
+        assert_eq!(bytes.len(), DEFAULT_SIZE);
+        // Cut off for good, or not there: as it is.
+        std::fs::write(dir.path().join("grubenv"), "short").unwrap();
+        assert_eq!(env_bytes(&root, "/grubenv").unwrap().unwrap(), b"short");
+        assert_eq!(env_bytes(&root, "/none").unwrap(), None);
     }
 }

@@ -8,7 +8,7 @@ use gdr_policy::Policy;
 use crate::events;
 use crate::journal::{Journal, JournalError, Record, Work};
 use crate::machine::{Budget, Effect, Event, State, Txn, step};
-use crate::measure::{self, Measured, recorded};
+use crate::measure::{Measured, recorded};
 use crate::plan::Plan;
 use crate::reboot::{Coordinator, Kind, Refusal, choose};
 use crate::state::{self, Quarantined, StateError};
@@ -322,11 +322,13 @@ impl<'r> Engine<'r> {
         policy: &Policy,
     ) -> Result<Option<Vec<Measured>>, EngineError> {
         let txn = &self.record()?.txn;
-        if self.asks == Asks::Locally {
-            return Ok(recorded(self.root, txn.id.as_str(), &boot_id(self.root)));
+        let there = recorded(self.root, txn.id.as_str(), &boot_id(self.root));
+        // Not a second time beside the unit's own: each would take the other's for a job, and its ports.
+        if self.asks == Asks::Locally || there.is_some() {
+            return Ok(there);
         }
-        let until = measure::until(self.root, policy, txn.state == State::TrialBooted);
-        Ok(world.measure(self.root, policy, until, self.progress.0))
+        let on_trial = txn.state == State::TrialBooted;
+        Ok(world.measure(self.root, policy, on_trial, self.progress.0))
     }
 
     /// Takes what [`Engine::measure`] found for the verification.

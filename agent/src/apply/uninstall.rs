@@ -110,7 +110,7 @@ pub fn strip_boot_files(root: &Root) -> Result<(), SysError> {
     };
     // Disarmed first: a hook that is still there has nothing to boot then.
     let path = format!("{dir}/grubenv");
-    if let Some(old) = root.read_if_there(&path)?
+    if let Some(old) = super::arm::env_bytes(root, &path)?
         && EnvBlock::parse(&old).is_ok()
         && let Ok(clean) = plan::env_without(&old)
         && clean != old

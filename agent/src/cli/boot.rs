@@ -142,9 +142,8 @@ fn measure(context: &Context) -> Result<Exit, CliError> {
     }
     let policy = &record.work.policy;
     let world = World::read(&context.root, policy)?;
-    let until = crate::measure::until(&context.root, policy, true);
     let tell = |text: &str| tracing::info!("{text}");
-    if let Some(measured) = world.measure(&context.root, policy, until, &tell) {
+    if let Some(measured) = world.measure(&context.root, policy, true, &tell) {
         let txn = record.txn.id.as_str();
         write_record(&context.root, txn, &boot_id(&context.root), &measured)?;
     }
@@ -239,12 +238,6 @@ fn deadline(context: &Context) -> Result<Exit, CliError> {
             .checked_sub(clock::since_boot())
             .filter(|left| !left.is_zero())
         {
-            if left.as_secs() % 10 == 0 {
-                notify::status(&format!(
-                    "resets the machine in {} s unless the trial is verified",
-                    left.as_secs()
-                ));
-            }
             clock::sleep(left.min(Duration::from_secs(1)));
             continue;
         }
@@ -282,7 +275,7 @@ fn reconcile(context: &Context) -> Result<Exit, CliError> {
     };
     match record.txn.state {
         // Staged with leave to reboot: the machine went down before the wish was recorded.
-        State::RebootRequested | State::Staged if record.txn.ready && record.txn.budget.allowed => {
+        State::RebootRequested | State::Staged if wants_reboot(&record) => {
             engine.send(Event::RebootWanted)?;
         }
         State::Granted | State::Armed => engine.look_after()?,
@@ -296,6 +289,11 @@ fn reconcile(context: &Context) -> Result<Exit, CliError> {
         _ => {}
     }
     Ok(Exit::Done)
+}
+
+/// Staged whole, with leave to reboot, and in need of a trial.
+fn wants_reboot(record: &Record) -> bool {
+    record.txn.ready && record.txn.budget.allowed && record.txn.trial
 }
 
 /// What [`reconcile`] leaves to a unit that has a network and may not write under /boot.
@@ -318,7 +316,7 @@ fn ask(context: &Context) -> Result<Exit, CliError> {
         return Ok(Exit::Done);
     };
     match record.txn.state {
-        State::RebootRequested | State::Staged if record.txn.ready && record.txn.budget.allowed => {
+        State::RebootRequested | State::Staged if wants_reboot(&record) => {
             engine.send(Event::RebootWanted)?;
         }
         State::RollingBack => engine.send(Event::RebootWanted)?,

@@ -6,9 +6,11 @@ use serde::Serialize;
 use super::output::{paint, style};
 use super::status::{self, Status};
 use super::{CliError, Context, Exit, apply, load};
+use crate::apply::boot_id;
 use crate::checks::{self, Check, Outcome, Severity};
+use crate::journal::Record;
 use crate::machine::State;
-use crate::measure;
+use crate::measure::recorded;
 use crate::nccl_log::harmless;
 use crate::world::World;
 
@@ -38,13 +40,26 @@ pub(super) fn run(context: &Context) -> Result<Exit, CliError> {
     let mut engine = None;
     if on_trial.is_some() {
         apply::needs_root(context, "verify")?;
+        let there = |r: &Record| {
+            recorded(&context.root, r.txn.id.as_str(), &boot_id(&context.root)).is_some()
+        };
+        // The unit has the ports and the GPUs; what is measured beside it would end the trial.
+        if context.root.is_live()
+            && checks::measures(&policy)
+            && !on_trial.as_ref().is_some_and(there)
+        {
+            let message =
+                "the trial's bandwidth is being measured; its verification follows by itself";
+            return Err(CliError::new(Exit::Person, "measuring", message.to_owned()).help(
+                "`gdr-agent status` says how it went, `journalctl -u gdr-agent-bandwidth.service` how far it is",
+            ));
+        }
         let mut opened = context.engine("verify")?.telling(&tell);
         world.more.measured = opened.measure(&world, &policy)?;
         opened.measured(world.more.measured.clone());
         engine = Some(opened);
     } else {
-        let until = measure::until(&context.root, &policy, false);
-        world.more.measured = world.measure(&context.root, &policy, until, &tell);
+        world.more.measured = world.measure(&context.root, &policy, false, &tell);
     }
     let checks = world.checks(&policy);
     let verdict = checks::verdict(&checks);

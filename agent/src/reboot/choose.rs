@@ -33,7 +33,11 @@ pub fn choose(root: &Root, policy: &Policy) -> Result<Box<dyn Coordinator>, Refu
         Named::Logind | Named::Fleetlock => {
             let message = reboot.message.as_ref().map(ToString::to_string);
             let delay = reboot.delay.map(Into::into);
-            Box::new(Logind::new(Bus::system()).warning(delay, message))
+            Box::new(
+                Logind::new(Bus::system())
+                    .warning(delay, message)
+                    .respecting_inhibitors(reboot.respect_inhibitors),
+            )
         }
         Named::Rebootmgr => Box::new(Rebootmgr::new(Bus::system())),
         Named::Sentinel => Box::new(Sentinel::new(again(root)?)),
@@ -64,6 +68,7 @@ pub fn choose(root: &Root, policy: &Policy) -> Result<Box<dyn Coordinator>, Refu
             root: again(root)?,
             windows: gates.windows.clone(),
             zone: gates.time_zone.clone(),
+            delay: reboot.delay.map_or(0, gdr_policy::Duration::as_secs),
         }));
     }
     if programs {

@@ -23,6 +23,7 @@ pub struct Logind {
     bus: Bus,
     delay: Option<Duration>,
     message: Option<String>,
+    respect_inhibitors: bool,
 }
 
 impl Logind {
@@ -33,7 +34,15 @@ impl Logind {
             bus,
             delay: None,
             message: None,
+            respect_inhibitors: true,
         }
+    }
+
+    /// Whether a block inhibitor that somebody takes while a reboot is scheduled is an objection to it.
+    #[must_use]
+    pub fn respecting_inhibitors(mut self, respect: bool) -> Self {
+        self.respect_inhibitors = respect;
+        self
     }
 
     /// Warns people that long before, with these words after the agent's own. The way back from a failed trial does
@@ -255,6 +264,22 @@ impl Coordinator for Logind {
                 text: e.to_string(),
             }),
         }
+    }
+
+    /// When its time has come, logind carries a scheduled shutdown out whoever holds a block inhibitor by then.
+    fn objection(&self, _back: bool) -> Result<(), Refusal> {
+        if !self.respect_inhibitors {
+            return Ok(());
+        }
+        self.bus.run(async {
+            let session = self.bus.open().await.map_err(refusal)?;
+            let by = Login1(&session).blockers().await.map_err(refusal)?;
+            if by.is_empty() {
+                Ok(())
+            } else {
+                Err(blocked(by))
+            }
+        })
     }
 
     fn cancel(&self) -> Result<(), Refusal> {

@@ -17,6 +17,8 @@ pub(super) struct Windows {
     pub(super) root: Root,
     pub(super) windows: Vec<Window>,
     pub(super) zone: TimeZone,
+    /// Seconds from the grant to the reboot: that has to be in a window, too.
+    pub(super) delay: u64,
 }
 
 impl Gate for Windows {
@@ -34,11 +36,22 @@ impl Gate for Windows {
         if back {
             return Ok(());
         }
-        self.open_at(i64::try_from(clock::unix_now()).unwrap_or(0))
+        self.opens(clock::unix_now())
     }
 }
 
 impl Windows {
+    /// Whether one is open now, and when a reboot that is granted now comes.
+    fn opens(&self, now: u64) -> Result<(), String> {
+        let at = |time: u64| self.open_at(i64::try_from(time).unwrap_or(0));
+        at(now)?;
+        if self.delay == 0 {
+            return Ok(());
+        }
+        at(now.saturating_add(self.delay))
+            .map_err(|why| format!("with reboot.delay the reboot would come when {why}"))
+    }
+
     /// Whether one is open at an instant, in seconds since 1970.
     fn open_at(&self, now: i64) -> Result<(), String> {
         let east = zone::seconds_east(&self.root, &self.zone, now)?;
@@ -85,6 +98,7 @@ mod tests {
             root: Root::open(Path::new("/")).unwrap(),
             windows: vec![window.parse().unwrap()],
             zone: "Europe/Berlin".parse().unwrap(),
+            delay: 0,
         };
         zone::seconds_east(&windows.root, &windows.zone, from).ok()?;
         let open = |minute: &i64| windows.open_at(from + 60 * minute).is_ok();
@@ -93,6 +107,29 @@ mod tests {
 
     fn tenth(minutes: std::ops::Range<i64>) -> impl Iterator<Item = i64> {
         minutes.step_by(10)
+    }
+
+    #[test]
+    fn a_reboot_that_is_delayed_comes_in_a_window_too() {
+        let windows = |delay| Windows {
+            root: Root::open(Path::new("/")).unwrap(),
+            windows: vec!["Mon-Sun 22:00-06:00".parse().unwrap()],
+            zone: "UTC".parse().unwrap(),
+            delay,
+        };
+        // 2026-12-01 05:50 UTC
+        let now = 1_796_104_200;
+        assert_eq!(windows(0).opens(now), Ok(()));
+        assert_eq!(windows(540).opens(now), Ok(()));
+        let late = windows(4 * 3600).opens(now).unwrap_err();
+        assert!(
+            late.contains("Tue 09:50") && late.contains("reboot.delay"),
+            "{late}"
+        );
+        assert!(
+            windows(4 * 3600).opens(now + 3600).is_err(),
+            "nor begun outside"
+        );
     }
 
     /// 2026-03-29: at 01:00 UTC the clocks in Berlin go from 02:00 to 03:00. By the calendar, not by code.

@@ -26,8 +26,8 @@ cp gdr-agent.deb /srv/site/
 } > /srv/site/Packages
 rm -rf /etc/apt/sources.list /etc/apt/sources.list.d/*
 echo 'deb [trusted=yes] file:/srv/site ./' > /etc/apt/sources.list.d/site.list
-# The machine has no network, and nothing to ask but its disk.
-printf 'network: {config: disabled}\ndatasource_list: [NoCloud]\napt: {preserve_sources_list: true}\n' > /etc/cloud/cloud.cfg.d/99-machine.cfg
+# The machine has no network, nothing to ask but its disk, and no tool to make its file system larger.
+printf 'network: {config: disabled}\ndatasource_list: [NoCloud]\napt: {preserve_sources_list: true}\nresize_rootfs: false\ngrowpart: {mode: "off"}\n' > /etc/cloud/cloud.cfg.d/99-machine.cfg
 "#;
 
 /// What the repository ships, with the policy that fits the machine's stand-ins.
