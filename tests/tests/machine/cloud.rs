@@ -10,7 +10,7 @@ use crate::common::*;
 use crate::policy::{CAN_BE_MET, policy};
 
 /// How long cloud-init may take here: it is much Python, all of it emulated.
-const LIMIT: Duration = Duration::from_secs(360);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// The seed that a NoCloud node finds on its disk, and a repository there that has the package.
 const SEED: &str = r#"seed=/var/lib/cloud/seed/nocloud
