@@ -272,12 +272,13 @@ impl Coordinator for Logind {
             return Ok(());
         }
         self.bus.run(async {
-            let session = self.bus.open().await.map_err(refusal)?;
-            let by = Login1(&session).blockers().await.map_err(refusal)?;
-            if by.is_empty() {
-                Ok(())
-            } else {
-                Err(blocked(by))
+            // A logind that does not answer could not be asked to call it back either.
+            let Ok(session) = self.bus.open().await else {
+                return Ok(());
+            };
+            match Login1(&session).blockers().await {
+                Ok(by) if !by.is_empty() => Err(blocked(by)),
+                _ => Ok(()),
             }
         })
     }
