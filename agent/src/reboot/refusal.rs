@@ -209,11 +209,12 @@ pub(super) fn one_line(text: &str) -> String {
     let mut line: String = text
         .chars()
         .take(LONGEST)
-        .map(|c| match c {
-            // direction marks turn text around
-            '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => ' ',
-            c if c.is_control() => ' ',
-            c => c,
+        .map(|c| {
+            if nccl_log_parser::is_command(c) {
+                ' '
+            } else {
+                c
+            }
         })
         .collect();
     if text.chars().nth(LONGEST).is_some() {
