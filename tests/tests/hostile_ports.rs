@@ -100,9 +100,12 @@ fn a_port_that_cannot_be_read_is_unknown_everywhere() {
     }
 }
 
-/// Runs `acs clear` while writes to configuration space go as `inject` says.
+/// Runs `acs clear` while writes to configuration space, and to no other file, go as `inject` says.
 fn clear_with(node: &Node, inject: &str) -> Option<(i32, Value)> {
+    let devices = std::fs::read_dir(node.path().join("sys/bus/pci/devices")).unwrap();
+    let spaces = devices.map(|device| device.unwrap().path().join("config"));
     let strace = Command::new("strace")
+        .args(spaces.flat_map(|space| ["-P".into(), space.canonicalize().unwrap()]))
         .args([
             "-f",
             "-qq",
