@@ -1,10 +1,11 @@
-//! Somebody holds a block lock against the reboot.
+//! Somebody holds a block lock against the reboot; and what is committed in the end stays.
 
 use gdr_tests::machine::{Error, Inventory, Machine, agent_image};
 
 use crate::common::*;
 use crate::logind::hold;
 use crate::policy::{CAN_BE_MET, policy};
+use crate::stays::acs_is_cleared_again_without_a_person;
 
 #[test]
 fn a_block_lock_is_respected_and_the_request_outlives_it() -> Result<(), Error> {
@@ -41,7 +42,7 @@ fn a_block_lock_is_respected_and_the_request_outlives_it() -> Result<(), Error> 
     assert!(has(&trial, "gdr.txn"), "{trial:?}");
     wait_for_state(&mut machine, &["COMMITTED", "IDLE"])?;
     assert_healthy(&mut machine)?;
-    Ok(())
+    acs_is_cleared_again_without_a_person(&mut machine)
 }
 
 /// Without D-Bus, as far as the agent can see.

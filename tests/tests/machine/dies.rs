@@ -1,17 +1,15 @@
 //! A policy whose command line kills the boot: the machine comes back by itself, as it was.
 
-use gdr_tests::machine::{Error, Inventory, agent_image};
+use gdr_tests::machine::{Error, Inventory, Machine};
 
 use crate::common::*;
 use crate::policy::{CAN_BE_MET, DIES, policy};
 
-#[test]
-fn a_policy_that_kills_the_boot_is_undone_and_not_tried_again() -> Result<(), Error> {
-    let Some(image) = agent_image("dies")? else {
-        return Ok(());
-    };
-    let (mut machine, before) = ready(&image, "dies", &policy(DIES, CAN_BE_MET))?;
-    let old_line = cmdline(&mut machine)?;
+/// It is undone and not tried again.
+pub(crate) fn a_policy_that_kills_the_boot(machine: &mut Machine) -> Result<(), Error> {
+    write_policy(machine, &policy(DIES, CAN_BE_MET))?;
+    let before = Inventory::take(machine)?;
+    let old_line = cmdline(machine)?;
     let serial = machine.serial()?.len();
 
     let apply = machine.agent("apply --reboot")?;
@@ -27,9 +25,9 @@ fn a_policy_that_kills_the_boot_is_undone_and_not_tried_again() -> Result<(), Er
         new.contains("Rebooting automatically due to panic="),
         "it died as planned"
     );
-    assert_eq!(cmdline(&mut machine)?, old_line);
+    assert_eq!(cmdline(machine)?, old_line);
 
-    let status = wait_for_state(&mut machine, &["QUARANTINED"])?;
+    let status = wait_for_state(machine, &["QUARANTINED"])?;
     assert_eq!(status.status, 6, "{}", status.json);
     assert!(
         !status.text("reason").is_empty(),
@@ -37,10 +35,10 @@ fn a_policy_that_kills_the_boot_is_undone_and_not_tried_again() -> Result<(), Er
         status.json
     );
     assert_eq!(
-        before.changes(&Inventory::take(&mut machine)?),
+        before.changes(&Inventory::take(machine)?),
         Vec::<String>::new()
     );
-    assert_healthy(&mut machine)?;
+    assert_healthy(machine)?;
 
     // Asked again, it says no, and why; the machine stays up.
     let boot = machine.boot_id().to_owned();
@@ -51,9 +49,9 @@ fn a_policy_that_kills_the_boot_is_undone_and_not_tried_again() -> Result<(), Er
         "{}",
         again.json
     );
-    assert_not_armed(&mut machine)?;
+    assert_not_armed(machine)?;
     assert_eq!(
-        before.changes(&Inventory::take(&mut machine)?),
+        before.changes(&Inventory::take(machine)?),
         Vec::<String>::new()
     );
     machine.ok("systemctl start gdr-agent-reconcile.service; sleep 15")?;

@@ -51,11 +51,6 @@ pub(crate) fn every_port() -> String {
         .replace(r#"iommu = "passthrough""#, r#"iommu = "keep""#)
 }
 
-/// The ports of the path, and nothing that needs a reboot.
-pub(crate) fn paths_now() -> String {
-    policy("[]", r#"["acs"]"#).replace(r#"iommu = "passthrough""#, r#"iommu = "keep""#)
-}
-
 /// GPU memory through nvidia-peermem, and nothing else.
 pub(crate) fn peermem() -> String {
     policy("[]", r#"["gdr-path"]"#)
@@ -72,7 +67,6 @@ fn the_policies_are_valid() {
         policy("[]", CANNOT_BE_MET),
         policy(DIES, CAN_BE_MET),
         every_port(),
-        paths_now(),
         peermem(),
     ];
     for text in all {

@@ -3,10 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use gdr_tests::machine::{Error, Machine, agent_image};
+use gdr_tests::machine::{Error, Machine};
 
 use crate::common::*;
-use crate::policy::paths_now;
 
 /// Waits until the port's word is what it should be, without doing anything for it.
 fn wait_until_cleared(machine: &mut Machine, port: &str, limit: Duration) -> Result<(), Error> {
@@ -35,27 +34,20 @@ fn said(machine: &mut Machine, port: &str) -> Result<usize, Error> {
     Ok(told.count())
 }
 
-#[test]
-fn acs_is_cleared_again_without_a_person() -> Result<(), Error> {
-    let Some(image) = agent_image("stays")? else {
-        return Ok(());
-    };
-    let (mut machine, _) = ready(&image, "stays", &paths_now())?;
-    assert_eq!(acs_words(&mut machine)?, [ACS_ON; 3]);
-    let apply = machine.agent("apply --no-reboot")?;
-    assert_eq!(apply.status, 0, "{}\n{}", apply.json, apply.stderr);
-    assert_eq!(acs_words(&mut machine)?, [ACS_CLEARED, ACS_CLEARED, ACS_ON]);
+/// On a machine whose policy clears the ports of its path.
+pub(crate) fn acs_is_cleared_again_without_a_person(machine: &mut Machine) -> Result<(), Error> {
+    assert_eq!(acs_words(machine)?, [ACS_CLEARED, ACS_CLEARED, ACS_ON]);
 
     // Taken away and found again, as by hotplug: the kernel sets the bits of what it finds. The timer is
     // stopped, so that it is udev that brings the unit.
     machine.ok("systemctl stop gdr-agent-reconcile.timer")?;
-    let before = said(&mut machine, NIC_PORT)?;
+    let before = said(machine, NIC_PORT)?;
     machine.ok(&format!(
         "echo 1 > /sys/bus/pci/devices/{NIC_PORT}/remove && sleep 1 && echo 1 > /sys/bus/pci/rescan && udevadm settle"
     ))?;
-    wait_until_cleared(&mut machine, NIC_PORT, Duration::from_secs(120))?;
+    wait_until_cleared(machine, NIC_PORT, Duration::from_secs(120))?;
     assert!(
-        said(&mut machine, NIC_PORT)? > before,
+        said(machine, NIC_PORT)? > before,
         "the bits were set, and the unit cleared them"
     );
 
@@ -63,33 +55,33 @@ fn acs_is_cleared_again_without_a_person() -> Result<(), Error> {
     machine.unplug_nic()?;
     machine.ok(&format!("setpci -s {NIC_PORT} ECAP_ACS+0x6.w=001d"))?;
     machine.plug_nic()?;
-    wait_until_cleared(&mut machine, NIC_PORT, Duration::from_secs(120))?;
+    wait_until_cleared(machine, NIC_PORT, Duration::from_secs(120))?;
     machine.ok("until grep -q 8086:10C9 /sys/bus/pci/devices/*/uevent; do sleep 1; done")?;
 
     // A reset of the bus below is none of the port's own registers.
     machine.ok(&format!(
         "setpci -s {NIC_PORT} BRIDGE_CONTROL=40:40 && sleep 0.2 && setpci -s {NIC_PORT} BRIDGE_CONTROL=00:40 && sleep 1"
     ))?;
-    wait_until_cleared(&mut machine, NIC_PORT, Duration::from_secs(120))?;
+    wait_until_cleared(machine, NIC_PORT, Duration::from_secs(120))?;
 
     // Set anew without any event, as a reset leaves them: the timer finds out.
     machine.ok("systemctl start gdr-agent-reconcile.timer")?;
     machine.ok(&format!("setpci -s {GPU_PORT} ECAP_ACS+0x6.w=001d"))?;
-    assert_eq!(acs(&mut machine, GPU_PORT)?, ACS_ON);
-    wait_until_cleared(&mut machine, GPU_PORT, Duration::from_secs(240))?;
-    assert_eq!(acs(&mut machine, OTHER_PORT)?, ACS_ON, "on no path");
+    assert_eq!(acs(machine, GPU_PORT)?, ACS_ON);
+    wait_until_cleared(machine, GPU_PORT, Duration::from_secs(240))?;
+    assert_eq!(acs(machine, OTHER_PORT)?, ACS_ON, "on no path");
 
     machine.ok("systemctl stop gdr-agent-reconcile.timer")?;
-    let before = said(&mut machine, GPU_PORT)?;
-    sleep_and_wake_up(&mut machine)?;
-    wait_until_cleared(&mut machine, GPU_PORT, Duration::from_secs(120))?;
-    assert_eq!(acs_words(&mut machine)?, [ACS_CLEARED, ACS_CLEARED, ACS_ON]);
+    let before = said(machine, GPU_PORT)?;
+    sleep_and_wake_up(machine)?;
+    wait_until_cleared(machine, GPU_PORT, Duration::from_secs(120))?;
+    assert_eq!(acs_words(machine)?, [ACS_CLEARED, ACS_CLEARED, ACS_ON]);
     assert!(
-        said(&mut machine, GPU_PORT)? > before,
+        said(machine, GPU_PORT)? > before,
         "the kernel set the bits when it woke up, and the unit cleared them"
     );
     machine.ok("systemctl start gdr-agent-reconcile.timer")?;
-    assert_healthy(&mut machine)
+    assert_healthy(machine)
 }
 
 /// Suspends to memory, where the ports lose what was written to them, until the clock wakes it up.
