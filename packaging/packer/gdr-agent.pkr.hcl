@@ -1,6 +1,16 @@
 # An image whose first boot is the trial. The package and the policy lie beside this file.
 #
-# Not run by the project's tests: the two commands of the last provisioner are what they run in a chroot.
+# Packer is not run by the project's tests: they run the two commands of the last provisioner in a chroot.
+
+# For `packer init`: Packer 1.10 and later bring no plugin along.
+packer {
+  required_plugins {
+    qemu = {
+      source  = "github.com/hashicorp/qemu"
+      version = ">= 1.1.0"
+    }
+  }
+}
 
 variable "package" {
   type    = string

@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: both packages, the same bytes each time.
+//! `cargo xtask dist`: both packages and the Ansible collection, the same bytes each time.
 
 use std::env;
 use std::fs;
@@ -63,19 +63,31 @@ pub fn run(args: &Args) -> Result<(), Failed> {
         fs::remove_dir_all(&work)?;
     }
     generate::all(&work.join("generated"), &stamp.day)?;
-    for (kind, arch) in [("deb", arch.deb), ("rpm", arch.rpm)] {
-        let status = Command::new(repository.join("packaging").join(kind).join("build"))
-            .args([&binary, &work, &args.out])
+    let builder = |kind: &str| {
+        let mut command = Command::new(repository.join("packaging").join(kind).join("build"));
+        command
             .env("SOURCE_DATE_EPOCH", &stamp.epoch)
             .env("PACKAGE_VERSION", &args.version)
-            .env("PACKAGE_ARCH", arch)
-            .env("LC_ALL", "C")
-            .status()?;
-        if !status.success() {
-            return Err(format!("the .{kind} could not be built").into());
-        }
+            .env("LC_ALL", "C");
+        command
+    };
+    for (kind, arch) in [("deb", arch.deb), ("rpm", arch.rpm)] {
+        let mut build = builder(kind);
+        build.args([&binary, &work, &args.out]);
+        finish(build.env("PACKAGE_ARCH", arch), kind)?;
     }
+    finish(builder("collection").arg(&args.out), "collection")?;
     fs::remove_dir_all(&work)?;
+    Ok(())
+}
+
+fn finish(build: &mut Command, kind: &str) -> Result<(), Failed> {
+    let done = build
+        .status()
+        .map_err(|e| format!("the {kind} could not be built: {e}"))?;
+    if !done.success() {
+        return Err(format!("the {kind} could not be built").into());
+    }
     Ok(())
 }
 

@@ -34,7 +34,7 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Build the .deb and the .rpm; prints their paths.
+    /// Build the .deb, the .rpm and the Ansible collection; prints their paths.
     Dist(dist::Args),
     /// Write manual pages and completions below a directory.
     Generate {

@@ -23,7 +23,7 @@ impl Engine<'_> {
         let in_image = record.work.commits_in_image();
         // The plan that was made before the trial is history: files may have changed since.
         let mut world = World::read(self.root, &policy)?;
-        world.facts.bake = in_image;
+        world.facts.set_bake(in_image);
         let ports = world.ports(&policy);
         let plan = world.plan(
             &policy,

@@ -22,10 +22,10 @@ impl Engine<'_> {
         let trial = record.work.trial.clone();
         let (bakes, commits) = (record.work.bake, record.work.commits_in_image());
         let mut world = World::read(self.root, &policy)?;
-        world.facts.bake = bakes;
+        world.facts.set_bake(bakes);
         if self.install_packages(&mut world, &policy)? {
             world = World::read(self.root, &policy)?;
-            world.facts.bake = bakes;
+            world.facts.set_bake(bakes);
         }
         let ports = world.ports(&policy);
         let plan = world.plan(&policy, &ports, &digest, id.as_str(), None);

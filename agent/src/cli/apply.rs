@@ -74,7 +74,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     let digest = policy.digest();
     let policy = policy.loaded.policy;
     let mut world = World::read(&context.root, &policy)?;
-    world.facts.bake = args.bake;
+    world.facts.set_bake(args.bake);
     if args.dry_run_reboot {
         return rehearse(context, digest, &policy);
     }
@@ -109,7 +109,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
             return go_on(context, &mut engine, digest, args, wants_reboot);
         }
         world = World::read(&context.root, &policy)?;
-        world.facts.bake = args.bake;
+        world.facts.set_bake(args.bake);
         world.survey(&context.root, &policy);
     }
     if args.retry {

@@ -250,7 +250,13 @@ pub(super) fn boot(root: &Root, os: &Fact<Os>) -> Boot {
     };
     let mount = mount_of(root, dir.as_deref().unwrap_or("/boot"));
     // Whether GRUB can write there hangs on it.
-    files.unreadable.extend(mount.unknown.clone());
+    if let Some(why) = &mount.unknown {
+        files.unreadable.push(if why.contains(&mount.from) {
+            why.clone()
+        } else {
+            format!("{}: {why}", mount.from)
+        });
+    }
     Boot {
         loader: loader(root, dir.as_deref()),
         mount,

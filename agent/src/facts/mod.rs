@@ -75,6 +75,21 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Takes the root for an image that is being built, or not. The kernel that runs is then the builder's, which a chroot
+    /// with `/proc` and `/sys` shows as its own; it says nothing about the nodes.
+    pub fn set_bake(&mut self, bake: bool) {
+        self.bake = bake;
+        if bake {
+            let running = &mut self.running;
+            for fact in [&mut running.release, &mut running.cmdline] {
+                *fact = Fact::absent(fact.from.clone());
+            }
+            for fact in [&mut self.iommu.dmar_table, &mut self.iommu.ivrs_table] {
+                *fact = Fact::absent(fact.from.clone());
+            }
+        }
+    }
+
     /// Reads a root. What cannot be read is unknown; reading never fails as a whole.
     #[must_use]
     pub fn read(root: &Root) -> Self {

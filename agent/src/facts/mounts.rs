@@ -40,21 +40,39 @@ pub(super) fn mount_of(root: &Root, path: &str) -> Fact<Mount> {
     } else {
         "/proc/1/mountinfo"
     };
-    Fact::read(from, root.text_if_there(from)).and_then(|text| find(&text, path))
+    let text = Fact::read(from, root.text_if_there(from));
+    // In a chroot into a directory that nothing is mounted on, the kernel lists what is mounted below it alone. What such an
+    // image will lie on is not known, as where there is no /proc at all.
+    if text.get().is_some_and(|text| holds_none(text, path)) {
+        return Fact::absent(from);
+    }
+    text.and_then(|text| find(&text, path))
+}
+
+/// Whether every line is a mount, and none of them holds the path.
+fn holds_none(mountinfo: &str, path: &str) -> bool {
+    let whole = mountinfo.lines().all(|line| fields(line).is_some());
+    whole && !mountinfo.is_empty() && find(mountinfo, path).is_none()
+}
+
+/// A line's mount point, options, kind, source and options of the file system.
+fn fields(line: &str) -> Option<[&str; 5]> {
+    let (left, right) = line.split_once(" - ")?;
+    let left: Vec<&str> = left.split(' ').collect();
+    let right: Vec<&str> = right.split(' ').collect();
+    match (left.as_slice(), right.as_slice()) {
+        ([_, _, _, _, point, options, ..], [kind, source, super_options, ..]) => {
+            Some([point, options, kind, source, super_options])
+        }
+        _ => None,
+    }
 }
 
 /// The last mount whose point is the longest prefix (Linux Documentation/filesystems/proc.rst 3.5).
 fn find(mountinfo: &str, path: &str) -> Option<Mount> {
     let mut best: Option<Mount> = None;
     for line in mountinfo.lines() {
-        let Some((left, right)) = line.split_once(" - ") else {
-            continue;
-        };
-        let left: Vec<&str> = left.split(' ').collect();
-        let right: Vec<&str> = right.split(' ').collect();
-        let ([_, _, _, _, point, options, ..], [kind, source, super_options, ..]) =
-            (left.as_slice(), right.as_slice())
-        else {
+        let Some([point, options, kind, source, super_options]) = fields(line) else {
             continue;
         };
         let point = unescape(point);
@@ -68,7 +86,7 @@ fn find(mountinfo: &str, path: &str) -> Option<Mount> {
             let read_only = ro(options) || ro(super_options);
             best = Some(Mount {
                 point,
-                kind: (*kind).to_owned(),
+                kind: kind.to_owned(),
                 source: unescape(source),
                 read_only,
             });
@@ -104,5 +122,20 @@ mod tests {
         // `errors=remount-ro` is not `ro`.
         assert_eq!((root.point.as_str(), root.read_only), ("/", false));
         assert!(!find(INFO, "/boot2").unwrap().grub_can_write());
+    }
+
+    #[test]
+    fn a_chroot_that_nothing_is_mounted_on_has_no_mount_and_that_is_no_damage() {
+        let chroot =
+            "40 22 0:21 / /proc rw - proc proc rw\n41 22 0:22 / /sys ro - sysfs sysfs rw\n";
+        assert!(holds_none(chroot, "/boot/grub"));
+        assert!(!holds_none(chroot, "/proc/cmdline"));
+        assert!(!holds_none(INFO, "/boot/grub"));
+        // Damaged, it may have held the line that is looked for.
+        assert!(!holds_none("", "/boot/grub"));
+        assert!(!holds_none(
+            "40 22 0:21 / /proc rw - proc proc rw\n22 1 8:1 / / rw\n",
+            "/boot"
+        ));
     }
 }

@@ -11,7 +11,7 @@ fn two_builds_are_the_same_bytes() {
     }
     let again = tempfile::tempdir().unwrap();
     build(again.path(), None);
-    for end in [".deb", ".rpm"] {
+    for end in [".deb", ".rpm", ".tar.gz"] {
         let (a, b) = (find(&packages(), THIS, end), find(again.path(), THIS, end));
         assert!(
             std::fs::read(&a).unwrap() == std::fs::read(b).unwrap(),
@@ -19,6 +19,19 @@ fn two_builds_are_the_same_bytes() {
             a.display()
         );
     }
+}
+
+#[test]
+fn the_collection_has_the_version_of_the_agent() {
+    let galaxy = repository().join("packaging/ansible/galaxy.yml");
+    let text = std::fs::read_to_string(galaxy).unwrap();
+    let mut lines = text.lines();
+    let version = lines.find_map(|line| line.strip_prefix("version: "));
+    assert_eq!(version, Some(THIS));
+    let changes = repository().join("packaging/ansible/CHANGELOG.md");
+    let text = std::fs::read_to_string(changes).unwrap();
+    let heading = format!("## {THIS}");
+    assert!(text.lines().any(|line| line == heading), "{heading}");
 }
 
 const BOTH: [&str; 24] = [

@@ -12,6 +12,7 @@
 mod common;
 mod content;
 mod deb;
+mod images;
 mod pages;
 mod rpm;
 #[path = "../support/mod.rs"]

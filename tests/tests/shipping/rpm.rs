@@ -41,6 +41,9 @@ fn install_upgrade_downgrade_and_removal() {
             .any(|l| l == "multi-user.target.wants/gdr-agent-arm.service"),
         "{links:?}"
     );
+    let state = machine.root().join("var/lib/gdr-agent");
+    let mode = ok(Command::new("stat").args(["-c", "%a"]).arg(&state));
+    assert_eq!(mode.trim(), "700");
     ok(Command::new("chroot").arg(machine.root()).args([
         "systemctl",
         "disable",

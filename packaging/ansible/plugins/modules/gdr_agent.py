@@ -15,14 +15,10 @@ description:
   - The node is never rebooted by this module. It is asked for, through the coordinator that the policy names, and the
     module returns before the machine goes down. M(gdr_agent.gdr_agent.gdr_agent_wait) waits for how it ends.
   - A second run on a node where the policy is in force changes nothing.
-author:
-  - gdr-agent maintainers (@gdr-agent)
+extends_documentation_fragment:
+  - gdr_agent.gdr_agent.agent
+  - gdr_agent.gdr_agent.agent.run
 options:
-  root:
-    description:
-      - The root directory of the node; another one for an image that is being made.
-    type: path
-    default: /
   policy:
     description:
       - A policy file outside of O(root), with its drop-ins beside it. Without it the node's own is taken,
@@ -49,23 +45,12 @@ options:
       - Not done in check mode or with O(bake).
     type: bool
     default: false
-  executable:
-    description:
-      - The program, where it is not in one of the usual directories.
-    type: path
-  timeout:
-    description:
-      - How many seconds one run of the agent may take. It may install a package.
-    type: int
-    default: 1800
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
     details:
       - Answered by C(gdr-agent plan).
   diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in check mode), when in diff mode.
     support: full
     details:
       - The agent's own unified diffs, one for each step; also of what is written only after the trial.

@@ -11,34 +11,19 @@ module: gdr_agent_info
 short_description: Where the GPUDirect RDMA policy of a node stands
 description:
   - Runs C(gdr-agent status), and on demand C(gdr-agent verify). Changes nothing, and does not fail because of what it finds.
-author:
-  - gdr-agent maintainers (@gdr-agent)
+extends_documentation_fragment:
+  - gdr_agent.gdr_agent.agent
+  - gdr_agent.gdr_agent.agent.run
 options:
-  root:
-    description:
-      - The root directory of the node.
-    type: path
-    default: /
   checks:
     description:
       - Ask the policy's checks, too. Not done while a trial runs, which is judged by the node itself.
     type: bool
     default: false
-  executable:
-    description:
-      - The program, where it is not in one of the usual directories.
-    type: path
-  timeout:
-    description:
-      - How many seconds one run of the agent may take.
-    type: int
-    default: 1800
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
   diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in check mode), when in diff mode.
     support: none
 seealso:
   - module: gdr_agent.gdr_agent.gdr_agent

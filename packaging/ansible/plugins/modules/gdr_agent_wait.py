@@ -14,18 +14,9 @@ description:
     any more without a person. The node reboots meanwhile, so losing the connection is expected.
   - Fails unless the policy is committed, with what the agent found.
   - Reboots nothing and asks for no reboot.
-author:
-  - gdr-agent maintainers (@gdr-agent)
+extends_documentation_fragment:
+  - gdr_agent.gdr_agent.agent
 options:
-  root:
-    description:
-      - The root directory of the node.
-    type: path
-    default: /
-  executable:
-    description:
-      - The program on the node, where it is not in one of the usual directories.
-    type: path
   timeout:
     description:
       - How many seconds to wait for the outcome. A reboot may be waited for until a window opens or a slot is free.
@@ -38,12 +29,10 @@ options:
     default: 10
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
     support: full
     details:
       - Skipped, since nothing is under way.
   diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in check mode), when in diff mode.
     support: none
 seealso:
   - module: gdr_agent.gdr_agent.gdr_agent
