@@ -70,7 +70,7 @@ fn points(
             if changed {
                 tally.disks += 1;
             }
-            let tried = ended.is_some() || (changed && tally.disks % effort.disks == 0);
+            let tried = ended.is_some() || (changed && tally.disks.is_multiple_of(effort.disks));
             changed = false;
             if !tried {
                 continue;
