@@ -22,7 +22,9 @@ impl Engine<'_> {
         let armed = plan::env_with(&old, id.as_str(), TxnId::NONE)
             .map_err(|why| self.refused(&path, &why))?;
         if armed != old {
-            boot_write::overwrite(self.root, &path, &old, &armed)?;
+            // The machine goes down: unmounting settles it, and a power cut before that may leave it disarmed.
+            // The unit that does this may not freeze, either.
+            boot_write::overwrite_only(self.root, &path, &old, &armed)?;
         }
         Ok(())
     }

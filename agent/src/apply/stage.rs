@@ -79,7 +79,8 @@ impl Engine<'_> {
         let reserved = plan::env_with(&old, TxnId::NONE, TxnId::NONE)
             .map_err(|why| self.refused(&env, &why))?;
         if reserved != old {
-            boot_write::overwrite(self.root, &env, &old, &reserved)?;
+            // Settled with custom.cfg, which GRUB reads nothing of these without.
+            boot_write::overwrite_only(self.root, &env, &old, &reserved)?;
         }
         let block = plan::hook_block(trial, id).map_err(|why| self.refused(&custom, &why))?;
         let base = boot

@@ -60,8 +60,12 @@ pub fn remove(root: &Root, path: &str) -> Result<(), SysError> {
     freeze::settle(root, parent(path)).map(|_| ())
 }
 
-/// Overwrites a file's bytes in place, without changing its length: one write of data blocks that
-/// are already allocated, which GRUB sees as soon as it is synced. Reads back what it wrote.
+/// Overwrites a file's bytes in place, without changing its length, and settles its file system. Reads back what
+/// it wrote.
+///
+/// Mostly GRUB sees the bytes as soon as they are synced. Not so where somebody has written the file anew before
+/// (grub-editenv does, at each boot of Ubuntu) and the journal that says where is not written back; nor where the
+/// file system puts new bytes elsewhere, as btrfs always does and xfs with a file that shares its blocks.
 ///
 /// `expected` is what the caller based its edit on; anything else there means that somebody wrote
 /// in between.
@@ -69,6 +73,21 @@ pub fn remove(root: &Root, path: &str) -> Result<(), SysError> {
 /// # Errors
 /// The lengths differ, the file changed meanwhile, or the write or its sync failed.
 pub fn overwrite(root: &Root, path: &str, expected: &[u8], bytes: &[u8]) -> Result<(), SysError> {
+    overwrite_only(root, path, expected, bytes)?;
+    freeze::settle(root, parent(path)).map(|_| ())
+}
+
+/// The same without settling, for what GRUB need not see before the file system is unmounted or something else in
+/// the same directory is settled.
+///
+/// # Errors
+/// As [`overwrite`].
+pub fn overwrite_only(
+    root: &Root,
+    path: &str,
+    expected: &[u8],
+    bytes: &[u8],
+) -> Result<(), SysError> {
     let refuse = |why: &str| SysError::Refused {
         action: "overwrite",
         path: root.outside(path),

@@ -14,6 +14,7 @@
 
 mod bugs;
 mod chance;
+mod fs;
 mod model;
 mod random;
 mod recover;
@@ -160,4 +161,91 @@ fn cruel_schedules_on_debian() {
 #[test]
 fn cruel_schedules_on_el9() {
     cruel(Family::El9);
+}
+
+/// Is this test possible here? If not it says so, and in CI that is a failure.
+fn can(system: fs::FileSystem) -> bool {
+    fs::sweep();
+    let Some(why) = fs::lacking(system) else {
+        return true;
+    };
+    let why = format!("{} is not tested: {why}", system.name());
+    assert!(
+        std::env::var_os("CI").is_none_or(|ci| ci != "true"),
+        "{why}"
+    );
+    println!("SKIPPED: {why}");
+    false
+}
+
+/// Of the different disks of the most ordinary scenario, one in `commit`; of the others' one in `others`.
+fn on(system: fs::FileSystem, families: &[Family], commit: usize, others: usize) {
+    if !can(system) {
+        return;
+    }
+    let only = std::env::var("GDR_CRASH_ONLY").ok();
+    let long = std::env::var_os("GDR_CRASH_LONG").is_some();
+    let mut faults = Vec::new();
+    println!("{}", fs::HEAD);
+    for family in families {
+        for scenario in fs::scenarios(*family, system) {
+            if only.as_ref().is_some_and(|only| only != scenario.name) {
+                continue;
+            }
+            let one_in = match scenario.name {
+                _ if long => 1,
+                "commit" => commit,
+                _ => others,
+            };
+            let effort = fs::Effort {
+                disks: one_in,
+                freezes: true,
+                most: 20,
+            };
+            let tally = fs::crash(&scenario, system, effort);
+            let name = format!("{}, {family:?}: {}", system.name(), scenario.name);
+            println!("{}", tally.row(&name));
+            for why in &tally.faults {
+                println!("FAULT {name}: {why}");
+            }
+            faults.extend(tally.faults);
+        }
+    }
+    assert!(faults.is_empty(), "{} faults", faults.len());
+}
+
+#[test]
+fn ext4_comes_back_from_every_crash() {
+    on(fs::FileSystem::Ext4, &[Family::Debian], 1, 12);
+}
+
+#[test]
+fn xfs_comes_back_from_every_crash() {
+    on(fs::FileSystem::Xfs, &[Family::El8], 4, 12);
+}
+
+#[test]
+fn btrfs_comes_back_from_every_crash() {
+    on(fs::FileSystem::Btrfs, &[Family::Suse], 3, 12);
+}
+
+#[test]
+fn an_agent_that_does_not_freeze_is_caught_on_xfs() {
+    let system = fs::FileSystem::Xfs;
+    if !can(system) {
+        return;
+    }
+    let effort = fs::Effort {
+        disks: 4,
+        freezes: false,
+        most: 1,
+    };
+    let scenarios = fs::scenarios(Family::El8, system);
+    let tally = fs::crash(&scenarios[0], system, effort);
+    println!("{} disks until then: {:?}", tally.tried, tally.faults);
+    assert_eq!(tally.faults.len(), 1);
+    assert!(
+        tally.faults[0].contains("lost with the power")
+            || tally.faults[0].contains("GRUB does not see")
+    );
 }

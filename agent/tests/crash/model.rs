@@ -79,18 +79,19 @@ impl Disk {
                 disk.tops.push((top.to_owned(), id));
             }
         }
-        known.iter().for_each(|(inode, id)| seen(*inode, *id));
+        known.iter().for_each(|((_, inode), id)| seen(*inode, *id));
         disk
     }
 
-    fn scan_one(&mut self, path: &Path, next: &mut Id, known: &mut BTreeMap<u64, Id>) -> Id {
+    fn scan_one(&mut self, path: &Path, next: &mut Id, known: &mut BTreeMap<(u64, u64), Id>) -> Id {
         let meta = path.symlink_metadata().unwrap();
-        if let Some(id) = known.get(&meta.ino()) {
+        let own = (meta.dev(), meta.ino());
+        if let Some(id) = known.get(&own) {
             return *id;
         }
         let id = *next;
         *next += 1;
-        known.insert(meta.ino(), id);
+        known.insert(own, id);
         let mode = meta.mode() & 0o7777;
         let thing = if meta.is_dir() {
             let mut names = BTreeMap::new();

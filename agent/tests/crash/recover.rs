@@ -7,6 +7,7 @@ use gdr_agent::machine::State;
 use crate::model::Disk;
 use crate::rig::{Kernel, Print, Rig};
 use crate::scenario::{After, Recording, is_trial, plain};
+use gdr_tests::node::Boot;
 
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +43,7 @@ pub struct Recovery<'a> {
     of: &'a Recording,
     trials: usize,
     granted: u32,
+    booted: Option<Vec<Boot>>,
 }
 
 impl<'a> Recovery<'a> {
@@ -52,7 +54,14 @@ impl<'a> Recovery<'a> {
             of,
             trials,
             granted: 0,
+            booted: None,
         }
+    }
+
+    /// What GRUB did when the power came back, where that was tried elsewhere already.
+    pub fn booted(mut self, boots: Vec<Boot>) -> Self {
+        self.booted = Some(boots);
+        self
     }
 
     /// Lets the node go on from this disk.
@@ -134,10 +143,11 @@ impl<'a> Recovery<'a> {
 
     /// The power comes back, or the machine reboots.
     fn power(&mut self) -> Result<(), String> {
-        let boots = self
-            .rig
-            .power(self.of.scenario.power())
-            .map_err(|why| format!("it does not boot: {why}"))?;
+        let boots = match self.booted.take() {
+            Some(boots) => self.rig.start(boots),
+            None => self.rig.power(self.of.scenario.power()),
+        };
+        let boots = boots.map_err(|why| format!("it does not boot: {why}"))?;
         for boot in &boots {
             let line = plain(&boot.grub.cmdline);
             if is_trial(&line) {

@@ -71,17 +71,19 @@ impl Rig {
 
     /// Runs the agent in this process.
     pub fn agent(&self, watch: Option<Arc<dyn Watch>>, words: &[&str]) -> Result<Exit, String> {
-        let root = Root::open(&self.root).map_err(|e| e.to_string())?;
-        let root = match watch {
-            Some(watch) => root.watched(watch),
-            None => root,
-        };
-        let words: Vec<&str> = ["--quiet"].iter().chain(words).copied().collect();
-        run_on(root, None, &words).map_err(|e| e.message)
+        agent(&self.root, watch, words)
     }
 
     pub fn power(&self, how: Reboot) -> Result<Vec<Boot>, String> {
         node::reboot(&self.root, how).map_err(|e| e.to_string())
+    }
+
+    /// Starts the kernel that GRUB has loaded last.
+    pub fn start(&self, mut boots: Vec<Boot>) -> Result<Vec<Boot>, String> {
+        if let Some(last) = boots.pop() {
+            boots.push(node::start(&self.root, last.grub).map_err(|e| e.to_string())?);
+        }
+        Ok(boots)
     }
 
     pub fn record(&self) -> Result<Option<Record>, String> {
@@ -138,6 +140,17 @@ impl Rig {
         }
         Kernel(files)
     }
+}
+
+/// Runs the agent in this process, on the node in `root`.
+pub fn agent(root: &Path, watch: Option<Arc<dyn Watch>>, words: &[&str]) -> Result<Exit, String> {
+    let root = Root::open(root).map_err(|e| e.to_string())?;
+    let root = match watch {
+        Some(watch) => root.watched(watch),
+        None => root,
+    };
+    let words: Vec<&str> = ["--quiet"].iter().chain(words).copied().collect();
+    run_on(root, None, &words).map_err(|e| e.message)
 }
 
 /// The running kernel's part of the tree.

@@ -17,6 +17,8 @@ pub enum Step {
     Agent(&'static [&'static str]),
     /// The machine goes down as it should and comes up again, and its units run.
     Reboot,
+    /// Somebody else sets a variable with `grub-editenv`; on real file systems only.
+    Editenv,
 }
 
 /// What happens after the crash.
@@ -50,9 +52,9 @@ pub struct Scenario {
 
 use Step::{Agent, Reboot as Boot};
 
-const APPLY: Step = Agent(&["apply", "--reboot"]);
-const ARM: Step = Agent(&["boot", "arm"]);
-const LIFE: &[Step] = &[APPLY, ARM, Boot, Boot];
+pub const APPLY: Step = Agent(&["apply", "--reboot"]);
+pub const ARM: Step = Agent(&["boot", "arm"]);
+pub const LIFE: &[Step] = &[APPLY, ARM, Boot, Boot];
 
 impl Scenario {
     pub fn all(family: Family) -> Vec<Self> {
@@ -245,9 +247,10 @@ pub fn record(rig: &Rig, scenario: &Scenario, bug: Option<Bug>) -> Result<Record
 }
 
 /// What an undisturbed node of the same kind comes to.
-fn reference(scenario: &Scenario) -> Result<(Print, String), String> {
+pub fn reference(scenario: &Scenario) -> Result<(Print, String), String> {
     let spec = NodeSpec {
         policy: scenario.spec.policy.clone(),
+        cmdline: scenario.spec.cmdline.clone(),
         ..spec(scenario.family)
     };
     let sound = Scenario {
@@ -326,6 +329,7 @@ impl Tape<'_> {
     fn play(&mut self, step: Step, records: bool) -> Result<(), String> {
         match step {
             Step::Agent(words) => self.agent(words),
+            Step::Editenv => panic!("nobody else is recorded"),
             Step::Reboot => {
                 self.end();
                 let boots = self.rig.power(self.scenario.power())?;

@@ -40,7 +40,7 @@ pub use family::{Family, install_kernel, rewrite_entries};
 pub use grub_cfg::Menu;
 pub use kernel::Started;
 pub use mkconfig::{MkconfigError, menu, regenerate};
-pub use power::{Boot, PowerError, Reboot, create, reboot};
+pub use power::{Boot, PowerError, Reboot, create, reboot, start};
 pub use spec::{Cpu, ESP_UUID, Lockdown, NodeSpec, POLICY, ROOT_UUID};
 pub use tools::TOOLS;
 pub use tree::{Tree, TreeError};

@@ -89,6 +89,16 @@ pub fn reboot(root: &std::path::Path, how: Reboot) -> Result<Vec<Boot>, PowerErr
     Ok(boots)
 }
 
+/// Starts the kernel that GRUB has loaded, in the machine in `root`: GRUB may have read other disks.
+pub fn start(root: &std::path::Path, grub: Booted) -> Result<Boot, PowerError> {
+    let kernel = Some(kernel::start(
+        &Tree::new(root),
+        &grub.kernel,
+        &grub.cmdline,
+    )?);
+    Ok(Boot { grub, kernel })
+}
+
 fn is_trial(cmdline: &str) -> bool {
     super::cmdline::parameters(cmdline)
         .iter()
