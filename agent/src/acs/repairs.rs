@@ -79,7 +79,7 @@ pub fn count(root: &Root, cleared: &[(Bdf, bool)]) -> Result<(), SysError> {
         let port = ports.entry(*bdf).or_default();
         if *again {
             port.repairs = port.repairs.saturating_add(1);
-            port.last = Some(clock::unix_now());
+            port.last = Some(root.unix_now());
         }
     }
     if ports == before {

@@ -10,7 +10,7 @@ use super::undo::new_args;
 use crate::journal::EnvIntent;
 use crate::machine::{GrubView, TxnId};
 use crate::plan;
-use crate::sys::{Root, SysError, boot_write, clock};
+use crate::sys::{Root, SysError, boot_write};
 
 impl Engine<'_> {
     pub(super) fn arm(&mut self) -> Result<(), EngineError> {
@@ -173,7 +173,7 @@ pub(super) fn env_bytes(root: &Root, path: &str) -> Result<Option<Vec<u8>>, SysE
         {
             break;
         }
-        clock::sleep(Duration::from_millis(20));
+        root.sleep(Duration::from_millis(20));
         bytes = root.read_if_there(path)?;
     }
     Ok(bytes)

@@ -12,7 +12,7 @@ use crate::measure::{Measured, recorded};
 use crate::plan::Plan;
 use crate::reboot::{Coordinator, Kind, Refusal, choose};
 use crate::state::{self, Quarantined, StateError};
-use crate::sys::{Root, SysError, clock, lock, process};
+use crate::sys::{Root, SysError, lock, process};
 use crate::world::World;
 
 /// The lock file: one agent at a time.
@@ -360,7 +360,7 @@ impl<'r> Engine<'r> {
                 digest,
                 txn: record.txn.id.to_string(),
                 reason,
-                time: clock::unix_now(),
+                time: self.root.unix_now(),
             });
             state::write_quarantine(self.root, &list)?;
         }

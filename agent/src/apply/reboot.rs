@@ -14,7 +14,6 @@ use crate::reboot::{
     asked_apart, choose, release_of,
 };
 use crate::state::{self, Waiting};
-use crate::sys::clock;
 
 const REBOOT: &str = Waiting::REBOOT;
 const RELEASE: &str = Waiting::RELEASE;
@@ -93,7 +92,7 @@ impl Engine<'_> {
         if self.nobody_to_ask() {
             return Ok(());
         }
-        let age = Duration::from_secs(clock::unix_now().saturating_sub(self.record()?.time));
+        let age = Duration::from_secs(self.root.unix_now().saturating_sub(self.record()?.time));
         match self.chosen().and_then(|c| c.poll(age)) {
             Ok(Standing::Gone(why)) => {
                 tracing::info!("the granted reboot is gone: {why}");
@@ -262,7 +261,7 @@ impl Engine<'_> {
             }
             Asks::WhenDue => self
                 .waiting(wants)
-                .is_none_or(|waiting| wait::due(waiting.next, clock::unix_now())),
+                .is_none_or(|waiting| wait::due(waiting.next, self.root.unix_now())),
         })
     }
 
@@ -278,10 +277,10 @@ impl Engine<'_> {
     }
 
     fn note_as(&self, wants: &str, refusal: &Refusal, text: String) -> Result<(), EngineError> {
-        let now = clock::unix_now();
+        let now = self.root.unix_now();
         let before = self.waiting(wants);
         let tries = before.as_ref().map_or(0, |w| w.tries).saturating_add(1);
-        let dice = clock::random::<4>().map_or(0, u32::from_ne_bytes);
+        let dice = self.root.random::<4>().map_or(0, u32::from_ne_bytes);
         let pause = match refusal.kind() {
             Kind::Unreachable | Kind::Protocol => wait::pause(tries, true, dice),
             // Gates and the local machine cost nobody else anything: every run of the unit asks.

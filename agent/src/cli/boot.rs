@@ -235,10 +235,10 @@ fn deadline(context: &Context) -> Result<Exit, CliError> {
             None => BLIND_LIMIT,
         };
         if let Some(left) = limit
-            .checked_sub(clock::since_boot())
+            .checked_sub(context.root.since_boot())
             .filter(|left| !left.is_zero())
         {
-            clock::sleep(left.min(Duration::from_secs(1)));
+            context.root.sleep(left.min(Duration::from_secs(1)));
             continue;
         }
         // A marker that somebody copied into a permanent command line is no trial.

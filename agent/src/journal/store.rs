@@ -2,7 +2,7 @@
 
 use super::record::{self, DecodeError, FORMAT, Record, Work};
 use crate::machine::{Txn, TxnId};
-use crate::sys::{EntryKind, Root, SysError, clock, write};
+use crate::sys::{EntryKind, Root, SysError, write};
 
 /// The agent's state directory.
 pub const DIR: &str = "/var/lib/gdr-agent";
@@ -76,8 +76,10 @@ impl<'r> Journal<'r> {
             .last()
             .and_then(|d| d.parse::<TxnId>().ok())
             .map_or(0, |id| id.seq());
-        let random =
-            clock::random::<4>().map_err(|e| self.error("name a transaction in", DIR, e))?;
+        let random = self
+            .root
+            .random::<4>()
+            .map_err(|e| self.error("name a transaction in", DIR, e))?;
         Ok(TxnId::new(last.saturating_add(1), random))
     }
 
@@ -129,7 +131,7 @@ impl<'r> Journal<'r> {
         let record = Record {
             format: FORMAT,
             seq,
-            time: clock::unix_now(),
+            time: self.root.unix_now(),
             agent,
             event,
             txn,

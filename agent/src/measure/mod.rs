@@ -40,7 +40,7 @@ const RESERVE: Duration = Duration::from_secs(30);
 pub fn until(root: &Root, policy: &Policy, on_trial: bool) -> Instant {
     let deadline = Duration::from_secs(policy.trial.deadline.as_secs());
     let left = match on_trial && root.is_live() {
-        true => deadline.saturating_sub(clock::since_boot() + RESERVE),
+        true => deadline.saturating_sub(root.since_boot() + RESERVE),
         false => deadline,
     };
     clock::now() + left

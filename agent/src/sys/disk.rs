@@ -3,7 +3,7 @@
 //!
 //! Who looks on is part of the [`Root`] and put there by [`Root::watched`], which the binary never calls: no
 //! argument and no variable of the environment can switch it on. Without it a change is a system call behind one
-//! comparison with null.
+//! comparison with null. The same one may have clocks and random numbers of his own.
 //!
 //! Not here: registers of devices (`pci_config`), archives outside of any root (`archive_file`), and what programs
 //! do that the agent starts.
@@ -12,6 +12,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::{Errno, Result};
@@ -118,6 +119,26 @@ pub trait Watch: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// What the agent is to be told that the system said.
     fn change(&self, change: Change<'_>, make: &mut dyn FnMut() -> Result<()>) -> Result<()>;
+
+    /// Seconds since 1970; none is the system's clock.
+    fn unix_now(&self) -> Option<u64> {
+        None
+    }
+
+    /// Time since the machine booted; none is the system's.
+    fn since_boot(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Lets that time pass; false if it has not, and the system is to wait.
+    fn sleep(&self, _time: Duration) -> bool {
+        false
+    }
+
+    /// Fills in random bytes; false if the system is to do that.
+    fn random(&self, _bytes: &mut [u8]) -> bool {
+        false
+    }
 }
 
 impl Root {

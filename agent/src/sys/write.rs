@@ -147,7 +147,9 @@ pub const TEMP_PREFIX: &str = ".gdr-agent-tmp.";
 const TEMP_SUFFIX: &str = ".tmp";
 
 fn temp_name(root: &Root, path: &str, name: &str) -> Result<String, SysError> {
-    let random = super::clock::random::<8>().map_err(|e| root.error("write", path, e))?;
+    let random = root
+        .random::<8>()
+        .map_err(|e| root.error("write", path, e))?;
     Ok(format!(
         "{TEMP_PREFIX}{:016x}.{name}{TEMP_SUFFIX}",
         u64::from_ne_bytes(random)

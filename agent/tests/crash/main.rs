@@ -13,15 +13,19 @@
 )]
 
 mod bugs;
+mod bytes;
 mod chance;
 mod fs;
 mod model;
+mod moody;
+mod node;
 mod random;
 mod recover;
 mod rig;
 mod scenario;
 mod sim;
 mod spy;
+mod state;
 mod table;
 
 use bugs::Bug;
@@ -114,25 +118,25 @@ fn mistakes_of_a_worse_agent_are_caught() {
     assert!(missed.is_empty(), "{missed:?}");
 }
 
-/// How many schedules each family goes through; `GDR_CRASH_SEEDS=FROM..TO` names others.
-fn seeds() -> std::ops::Range<u64> {
+/// The schedules that each family goes through; `GDR_CRASH_SEEDS=FROM..TO` names others.
+fn seeds() -> Vec<u64> {
     let wanted = std::env::var("GDR_CRASH_SEEDS").ok();
     let parsed = wanted.as_deref().and_then(|text| {
         let (from, to) = text.split_once("..")?;
-        Some(from.parse().ok()?..to.parse().ok()?)
+        Some((from.parse().ok()?..to.parse().ok()?).collect())
     });
-    parsed.unwrap_or(0..150)
+    parsed.unwrap_or_else(|| (0..96).collect())
 }
 
 fn cruel(family: Family) {
     let started = std::time::Instant::now();
-    let of = sim::Playground::new(family);
+    let of = sim::Playground::new(family, None);
     let mut ends = std::collections::BTreeMap::<String, usize>::new();
     let mut faults = 0;
     for seed in seeds() {
         let schedule = chance::schedule(seed);
         match of.play(&schedule) {
-            Ok(state) => *ends.entry(state.to_string()).or_default() += 1,
+            Ok((state, _)) => *ends.entry(state.to_string()).or_default() += 1,
             Err(why) => {
                 faults += 1;
                 println!(
@@ -147,8 +151,9 @@ fn cruel(family: Family) {
     }
     let seconds = started.elapsed().as_secs_f64();
     println!(
-        "{family:?}: {} schedules, {ends:?}, {faults} faults, {seconds:.1} s",
-        seeds().count()
+        "{family:?}: {} schedules, {ends:?}, {faults} faults, {seconds:.1} s; {}",
+        seeds().len(),
+        of.done()
     );
     assert_eq!(faults, 0);
 }
@@ -156,6 +161,16 @@ fn cruel(family: Family) {
 #[test]
 fn cruel_schedules_on_debian() {
     cruel(Family::Debian);
+}
+
+#[test]
+fn cruel_schedules_on_el8() {
+    cruel(Family::El8);
+}
+
+#[test]
+fn cruel_schedules_on_el8_on_efi() {
+    cruel(Family::El8Efi);
 }
 
 #[test]
@@ -248,4 +263,59 @@ fn an_agent_that_does_not_freeze_is_caught_on_xfs() {
         tally.faults[0].contains("lost with the power")
             || tally.faults[0].contains("GRUB does not see")
     );
+}
+
+#[test]
+fn cruel_schedules_on_fedora() {
+    cruel(Family::Fedora);
+}
+
+#[test]
+fn cruel_schedules_on_suse() {
+    cruel(Family::Suse);
+}
+
+/// What is remembered of other schedules, and another directory, are nothing that counts.
+#[test]
+fn a_seed_comes_to_the_same_each_time() {
+    let ground = sim::Playground::new(Family::Debian, None);
+    let ends: Vec<_> = (0..6)
+        .map(|seed| ground.play(&chance::schedule(seed)))
+        .collect();
+    for seed in [1, 5] {
+        let other = sim::Playground::new(Family::Debian, None);
+        let again = other.play(&chance::schedule(seed));
+        assert_eq!(again, ends[usize::try_from(seed).unwrap()], "seed {seed}");
+    }
+}
+
+/// Schedules that a mistake may stay hidden for; each begins otherwise.
+const HIDDEN: u64 = 600;
+
+#[test]
+fn mistakes_are_caught_by_schedules_and_shrink() {
+    let mut missed = Vec::new();
+    for bug in Bug::ALL {
+        let of = sim::Playground::new(Family::Debian, Some(bug));
+        let caught = (0..HIDDEN).find_map(|seed| {
+            let schedule = chance::schedule(seed * 16);
+            let why = of.play(&schedule).err()?;
+            let small = sim::shrink(&of, &schedule);
+            let why: String = why.chars().take(200).collect();
+            println!(
+                "| {} | {} | {} of {} | {why} | {small:?}",
+                bug.name(),
+                seed + 1,
+                small.len(),
+                schedule.len()
+            );
+            assert!(of.play(&small).is_err(), "what is left does not fail");
+            Some(seed)
+        });
+        if caught.is_none() {
+            println!("| {} | NOT CAUGHT |", bug.name());
+            missed.push(bug);
+        }
+    }
+    assert!(missed.is_empty(), "{missed:?}");
 }

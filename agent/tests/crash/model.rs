@@ -10,13 +10,14 @@ use std::hash::{Hash, Hasher};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use crate::bytes::Bytes;
 use crate::random::Random;
 
 /// What a disk writes whole or not at all.
 const SECTOR: usize = 512;
 
 /// Where a node's disk is mounted; the rest of its tree is the kernel's.
-const ON_DISK: [&str; 3] = ["boot", "etc", "var"];
+pub const ON_DISK: [&str; 3] = ["boot", "etc", "var"];
 
 /// A file, a directory or a link: never used again, as numbers of inodes are.
 pub type Id = usize;
@@ -25,7 +26,7 @@ pub type Id = usize;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Thing {
     File {
-        bytes: Vec<u8>,
+        bytes: Bytes,
         mode: u32,
     },
     Dir {
@@ -53,8 +54,8 @@ pub enum Event {
 /// Everything on a disk.
 #[derive(Debug, Clone, Default)]
 pub struct Disk {
-    things: BTreeMap<Id, Thing>,
-    tops: Vec<(String, Id)>,
+    pub things: BTreeMap<Id, Thing>,
+    pub tops: Vec<(String, Id)>,
 }
 
 /// What a power cut leaves.
@@ -104,7 +105,7 @@ impl Disk {
         } else if meta.is_symlink() {
             Thing::Link(fs::read_link(path).unwrap())
         } else {
-            let bytes = fs::read(path).unwrap();
+            let bytes = fs::read(path).unwrap().into();
             Thing::File { bytes, mode }
         };
         self.things.insert(id, thing);
@@ -137,7 +138,7 @@ impl Disk {
             }
             Thing::Link(to) => symlink(to, path).unwrap(),
             Thing::File { bytes, mode } => {
-                fs::write(path, bytes).unwrap();
+                fs::write(path, &bytes[..]).unwrap();
                 fs::set_permissions(path, fs::Permissions::from_mode(*mode)).unwrap();
                 made.insert(id, path.to_owned());
             }
@@ -149,6 +150,14 @@ impl Disk {
             Thing::Dir { names, .. } => Some(names),
             _ => None,
         }
+    }
+
+    /// What a path without a leading slash leads to.
+    pub fn find(&self, path: &str) -> Option<Id> {
+        let mut parts = path.split('/');
+        let top = parts.next()?;
+        let first = self.tops.iter().find(|(name, _)| name == top)?.1;
+        parts.try_fold(first, |dir, name| self.names(dir)?.get(name).copied())
     }
 
     pub fn apply(&mut self, event: &Event) {
@@ -167,13 +176,14 @@ impl Disk {
             }
             Event::Write(id, at, new) => {
                 if let Some(Thing::File { bytes, .. }) = self.things.get_mut(id) {
+                    let bytes = bytes.to_mut();
                     bytes.resize(bytes.len().max(at + new.len()), 0);
                     bytes[*at..at + new.len()].copy_from_slice(new);
                 }
             }
             Event::Truncate(id) => {
                 if let Some(Thing::File { bytes, .. }) = self.things.get_mut(id) {
-                    bytes.clear();
+                    bytes.to_mut().clear();
                 }
             }
             Event::Mode(id, new) => {

@@ -180,7 +180,7 @@ impl Kernel {
                 _ if path.symlink_metadata().is_ok() => {}
                 Thing::Dir { .. } => std::fs::create_dir(path).unwrap(),
                 Thing::Link(to) => std::os::unix::fs::symlink(to, path).unwrap(),
-                Thing::File { bytes, .. } => std::fs::write(path, bytes).unwrap(),
+                Thing::File { bytes, .. } => std::fs::write(path, &bytes[..]).unwrap(),
             }
         }
     }
@@ -204,6 +204,7 @@ fn read(path: &Path, all: &mut Vec<(PathBuf, Thing)>) {
             read(&entry.unwrap().path(), all);
         }
     } else if let Ok(bytes) = std::fs::read(path) {
+        let bytes = bytes.into();
         all.push((path.into(), Thing::File { bytes, mode: 0 }));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use gdr_agent::sys::{Change, Watch};
 use rustix::fs::{AtFlags, fstat, statat};
@@ -12,9 +13,10 @@ use rustix::io::{Errno, Result};
 
 use crate::bugs::Bug;
 use crate::model::{Disk, Event, Id, Thing};
+use crate::random::Random;
 
 /// What to do besides recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Nothing.
     Look,
@@ -26,15 +28,43 @@ pub enum Order {
     Full(usize, usize),
 }
 
+/// What is known of a disk: its content, and which inode is which thing.
+#[derive(Debug, Default)]
+pub struct Known {
+    pub next: Id,
+    pub ids: HashMap<u64, Id>,
+    pub disk: Disk,
+}
+
+/// The clocks and the chance that the agent is given in the place of the machine's.
+#[derive(Debug, Clone)]
+pub struct Nature {
+    /// Seconds since 1970. It stands still.
+    pub time: u64,
+    /// Only waiting moves it.
+    pub since_boot: Duration,
+    pub random: Random,
+}
+
 #[derive(Debug)]
 struct Notes {
     order: Order,
     bug: Option<Bug>,
     count: usize,
-    next: Id,
-    ids: HashMap<u64, Id>,
-    disk: Disk,
+    known: Known,
     events: Vec<Event>,
+    /// How many events there were before each change.
+    marks: Vec<usize>,
+    nature: Option<Nature>,
+}
+
+/// What was seen.
+#[derive(Debug)]
+pub struct Seen {
+    pub known: Known,
+    pub events: Vec<Event>,
+    pub marks: Vec<usize>,
+    pub since_boot: Duration,
 }
 
 /// The one who looks on.
@@ -49,20 +79,38 @@ impl Spy {
         let disk = Disk::scan(root, &mut next, &mut |inode, id| {
             ids.insert(inode, id);
         });
+        Self::knowing(Known { next, ids, disk }, bug, order, None)
+    }
+
+    /// One who knows it already.
+    pub fn knowing(known: Known, bug: Option<Bug>, order: Order, nature: Option<Nature>) -> Self {
         Self(Mutex::new(Notes {
             order,
             bug,
             count: 0,
-            next,
-            ids,
-            disk,
+            known,
             events: Vec::new(),
+            marks: Vec::new(),
+            nature,
         }))
+    }
+
+    pub fn seen(&self) -> Seen {
+        let mut notes = self.0.lock().unwrap();
+        Seen {
+            known: std::mem::take(&mut notes.known),
+            events: std::mem::take(&mut notes.events),
+            marks: std::mem::take(&mut notes.marks),
+            since_boot: notes
+                .nature
+                .as_ref()
+                .map_or(Duration::ZERO, |n| n.since_boot),
+        }
     }
 
     /// The disk as it is by what was seen.
     pub fn disk(&self) -> Disk {
-        self.0.lock().unwrap().disk.clone()
+        self.0.lock().unwrap().known.disk.clone()
     }
 
     pub fn events(&self) -> Vec<Event> {
@@ -75,6 +123,8 @@ impl Watch for Spy {
         let mut notes = self.0.lock().unwrap();
         let at = notes.count;
         notes.count += 1;
+        let mark = notes.events.len();
+        notes.marks.push(mark);
         match notes.order {
             Order::Stop(from) if at >= from => return Err(Errno::IO),
             Order::Fail(this, errno) if at == this => return Err(errno),
@@ -87,8 +137,8 @@ impl Watch for Spy {
         if bug.is_some_and(|bug| bug.forgets(&change)) {
             return Ok(());
         }
-        if let (Change::Write { file, at: 0, bytes }, Some(bug)) = (&change, bug)
-            && let Some(other) = bug.instead(bytes)
+        if let Change::Write { file, at: 0, bytes } = &change
+            && let Some(other) = instead(bug, notes.nature.is_some(), bytes)
         {
             rustix::io::pwrite(file, &other, 0)?;
             let id = notes.id(file)?;
@@ -98,6 +148,42 @@ impl Watch for Spy {
         make()?;
         notes.note(&change)
     }
+
+    fn unix_now(&self) -> Option<u64> {
+        self.0.lock().unwrap().nature.as_ref().map(|n| n.time)
+    }
+
+    fn since_boot(&self) -> Option<Duration> {
+        self.0.lock().unwrap().nature.as_ref().map(|n| n.since_boot)
+    }
+
+    fn sleep(&self, time: Duration) -> bool {
+        let mut notes = self.0.lock().unwrap();
+        notes
+            .nature
+            .as_mut()
+            .map(|n| n.since_boot += time)
+            .is_some()
+    }
+
+    fn random(&self, bytes: &mut [u8]) -> bool {
+        let mut notes = self.0.lock().unwrap();
+        let Some(nature) = &mut notes.nature else {
+            return false;
+        };
+        bytes.fill_with(|| nature.random.next().to_le_bytes()[7]);
+        true
+    }
+}
+
+/// What is written in the place of these bytes: a worse agent's, or the same without the number of this process.
+fn instead(bug: Option<Bug>, same_each_time: bool, bytes: &[u8]) -> Option<Vec<u8>> {
+    let other = bug.and_then(|bug| bug.instead(bytes));
+    let holder = bytes.strip_prefix(b"pid ").filter(|_| same_each_time);
+    other.or_else(|| {
+        let who = holder?.iter().position(|b| *b == b':')?;
+        Some([b"pid 1", &holder?[who..]].concat())
+    })
 }
 
 fn needs_room(change: &Change<'_>) -> bool {
@@ -109,11 +195,11 @@ fn needs_room(change: &Change<'_>) -> bool {
 
 impl Notes {
     fn id(&self, file: &impl AsFd) -> Result<Option<Id>> {
-        Ok(self.ids.get(&fstat(file)?.st_ino).copied())
+        Ok(self.known.ids.get(&fstat(file)?.st_ino).copied())
     }
 
     fn add(&mut self, event: Event) {
-        self.disk.apply(&event);
+        self.known.disk.apply(&event);
         self.events.push(event);
     }
 
@@ -124,6 +210,7 @@ impl Notes {
                     return Ok(());
                 };
                 if self
+                    .known
                     .disk
                     .names(dir_id)
                     .is_some_and(|names| names.contains_key(*name))
@@ -134,7 +221,7 @@ impl Notes {
                 let mode = stat.st_mode & 0o7777;
                 let thing = match change {
                     Change::Create { .. } => Thing::File {
-                        bytes: Vec::new(),
+                        bytes: Vec::new().into(),
                         mode,
                     },
                     _ => Thing::Dir {
@@ -142,9 +229,9 @@ impl Notes {
                         mode,
                     },
                 };
-                let id = self.next;
-                self.next += 1;
-                self.ids.insert(stat.st_ino, id);
+                let id = self.known.next;
+                self.known.next += 1;
+                self.known.ids.insert(stat.st_ino, id);
                 self.add(Event::New(id, thing));
                 self.add(Event::Names(dir_id, vec![((*name).to_owned(), Some(id))]));
             }
@@ -191,6 +278,7 @@ impl Notes {
             return Ok(());
         };
         let id = self
+            .known
             .disk
             .names(dir)
             .and_then(|names| names.get(from))
