@@ -160,7 +160,7 @@ pub struct Reboot {
     #[schemars(extend("examples" = ["sentinel"], "x-since" = "0.1.0"))]
     pub coordinator: Coordinator,
     /// Whether the agent may ask for a reboot by itself. Off by default: a policy that does not
-    /// say so stages its changes and waits for somebody to reboot the node or to run
+    /// say so stages its changes and waits for
     /// `gdr-agent apply --reboot`.
     #[schemars(extend("examples" = [true], "x-since" = "0.1.0"))]
     pub allow: bool,

@@ -11,7 +11,7 @@
 
 mod support;
 
-use gdr_tests::node::{Family, NodeSpec, Reboot};
+use gdr_tests::node::{Cpu, Family, NodeSpec, Reboot};
 use support::{Node, fingerprint};
 
 #[test]
@@ -245,6 +245,78 @@ fn the_first_boot_of_a_baked_image_is_the_trial() {
     node.reboot_without_arming();
     assert_eq!(node.json(&["status"], 0)["state"], "COMMITTED");
     assert!(node.cmdline().contains("iommu=pt"));
+}
+
+/// What was baked for a processor that was not known has an argument more than a node with AMD's needs.
+#[test]
+fn a_baked_image_is_committed_on_another_makers_processor_and_stays_as_it_is() {
+    for (family, bake) in [
+        (Family::Debian, "arm"),
+        (Family::Debian, "commit"),
+        (Family::El9, "arm"),
+        (Family::El9, "commit"),
+    ] {
+        let what = format!("{family:?}, {bake}");
+        let node = Node::new(&NodeSpec {
+            family,
+            cpu: Cpu::Amd,
+            ..NodeSpec::default()
+        });
+        let text = String::from_utf8(node.read("etc/gdr-agent/policy.toml")).unwrap();
+        node.write(
+            "etc/gdr-agent/policy.toml",
+            format!("{text}\n[trial]\nbake = \"{bake}\"\n").as_bytes(),
+        );
+        let exit = if bake == "arm" { 8 } else { 0 };
+        node.json(&["apply", "--bake"], exit);
+        node.reboot_without_arming();
+        assert_eq!(
+            node.json(&["status"], 0)["state"],
+            "COMMITTED",
+            "{what}: {}",
+            node.cmdline()
+        );
+        node.reboot(Reboot::default());
+        let line = node.cmdline();
+        assert!(
+            line.contains("intel_iommu=on") && line.contains("iommu=pt"),
+            "{what}: {line}"
+        );
+        assert_eq!(node.json(&["verify"], 0)["verdict"], "met", "{what}");
+        assert_eq!(node.json(&["apply"], 0)["changed"], false, "{what}");
+    }
+}
+
+/// Where nothing has to be tried, the image is done when it is made, whatever its maker's machine is like.
+#[test]
+fn an_image_whose_command_line_is_to_stay_is_committed_at_once() {
+    let node = Node::new(&NodeSpec::default());
+    let text = String::from_utf8(node.read("etc/gdr-agent/policy.toml")).unwrap();
+    let keep = text.replace("iommu = \"passthrough\"", "iommu = \"keep\"");
+    assert_ne!(keep, text);
+    node.write("etc/gdr-agent/policy.toml", keep.as_bytes());
+    let line = node.cmdline();
+    let baked = node.json(&["apply", "--bake"], 0);
+    assert_eq!(baked["status"]["state"], "COMMITTED", "{baked:#}");
+    node.reboot_without_arming();
+    assert_eq!(node.cmdline(), line);
+    assert_eq!(node.json(&["apply"], 0)["changed"], false);
+}
+
+#[test]
+fn an_image_is_not_told_of_ports_by_its_command_line() {
+    let node = Node::new(&NodeSpec::default());
+    let text = String::from_utf8(node.read("etc/gdr-agent/policy.toml")).unwrap();
+    let told = text.replace("[acs]\n", "[acs]\nmethod = \"cmdline\"\n");
+    assert_ne!(told, text);
+    node.write("etc/gdr-agent/policy.toml", told.as_bytes());
+    let before = fingerprint(node.path());
+    let refused = node.json(&["apply", "--bake"], 9);
+    assert!(
+        refused.to_string().contains("acs.needs-node"),
+        "{refused:#}"
+    );
+    assert_eq!(fingerprint(node.path()), before);
 }
 
 #[test]

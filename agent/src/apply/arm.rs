@@ -24,7 +24,13 @@ impl Engine<'_> {
         if armed != old {
             // The machine goes down: unmounting settles it, and a power cut before that may leave it disarmed.
             // The unit that does this may not freeze, either.
-            boot_write::overwrite_only(self.root, &path, &old, &armed)?;
+            // Not so an image, whose disk may be copied as it is.
+            let write = if self.baking {
+                boot_write::overwrite
+            } else {
+                boot_write::overwrite_only
+            };
+            write(self.root, &path, &old, &armed)?;
         }
         Ok(())
     }
@@ -57,7 +63,7 @@ impl Engine<'_> {
         };
         let clean = plan::env_without(&old).map_err(|why| self.refused(&path, &why))?;
         if clean != old {
-            boot_write::overwrite(self.root, &path, &old, &clean)?;
+            boot_write::amend(self.root, &path, &old, &clean)?;
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ impl Engine<'_> {
             record.txn.id.clone(),
         );
         let trial = record.work.trial.clone();
-        let in_image = record.work.commits_in_image();
+        let in_image = record.work.ends_in_image();
         // The plan that was made before the trial is history: files may have changed since.
         let mut world = World::read(self.root, &policy)?;
         world.facts.set_bake(in_image);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use gdr_policy::Policy;
+use gdr_policy::{CheckGroup, Policy};
 
 use crate::events;
 use crate::journal::{Journal, JournalError, Record, Work};
@@ -283,7 +283,7 @@ impl<'r> Engine<'r> {
     pub(super) fn verify(&mut self) -> Result<Event, EngineError> {
         let work = &self.record()?.work;
         // What runs while an image is made says nothing about the nodes that will boot it.
-        if self.baking && work.commits_in_image() {
+        if self.baking && work.ends_in_image() {
             return Ok(Event::VerifyPassed);
         }
         let policy = work.policy.clone();
@@ -292,6 +292,15 @@ impl<'r> Engine<'r> {
             Some(measured) => Some(measured),
             None => self.measure(&world, &policy)?,
         };
+        // Cut off while it was measured, and a unit that may not measure goes on: that says nothing about the policy.
+        if world.more.measured.is_none()
+            && self.asks == Asks::Locally
+            && crate::checks::requires(&policy, CheckGroup::Bandwidth)
+            && self.record()?.txn.state == State::Staged
+        {
+            let why = "it was stopped before bandwidth was measured; apply it again";
+            return Ok(Event::StageFailed(why.to_owned()));
+        }
         let checks = world.checks(&policy);
         let unmet = crate::checks::unmet(&checks);
         if unmet.is_empty() {

@@ -18,6 +18,16 @@ use crate::state::{self, Waiting};
 const REBOOT: &str = Waiting::REBOOT;
 const RELEASE: &str = Waiting::RELEASE;
 
+/// How old a record is, by a clock that may have been set back meanwhile. One from the future is not new for as long as that lasts.
+fn age(now: u64, time: u64) -> Duration {
+    const A_LITTLE: u64 = 60;
+    match now.checked_sub(time) {
+        Some(seconds) => Duration::from_secs(seconds),
+        None if time - now <= A_LITTLE => Duration::ZERO,
+        None => Duration::MAX,
+    }
+}
+
 impl Engine<'_> {
     /// Asks the coordinator for a reboot, unless it is not the time or the place.
     pub(super) fn ask_reboot(&mut self) -> Result<Option<Event>, EngineError> {
@@ -92,7 +102,12 @@ impl Engine<'_> {
         if self.nobody_to_ask() {
             return Ok(());
         }
-        let age = Duration::from_secs(self.root.unix_now().saturating_sub(self.record()?.time));
+        let record = self.record()?;
+        // An image is still being made where its transaction was granted: its first boot is somebody else's.
+        if record.work.bake && record.txn.boot_id == boot_id(self.root) {
+            return Ok(());
+        }
+        let age = age(self.root.unix_now(), record.time);
         match self.chosen().and_then(|c| c.poll(age)) {
             Ok(Standing::Gone(why)) => {
                 tracing::info!("the granted reboot is gone: {why}");

@@ -115,7 +115,7 @@ pub fn strip_boot_files(root: &Root) -> Result<(), SysError> {
         && let Ok(clean) = plan::env_without(&old)
         && clean != old
     {
-        boot_write::overwrite(root, &path, &old, &clean)?;
+        boot_write::amend(root, &path, &old, &clean)?;
     }
     let path = format!("{dir}/custom.cfg");
     let Some(text) = root.read_if_there(&path)? else {

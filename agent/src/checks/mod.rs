@@ -205,6 +205,12 @@ pub fn measures(policy: &Policy) -> bool {
     policy.verify.bandwidth.is_some() || named(&policy.verify, CheckGroup::Bandwidth)
 }
 
+/// Whether the answers of a group decide.
+#[must_use]
+pub fn requires(policy: &Policy, group: CheckGroup) -> bool {
+    policy.verify.require.contains(&group)
+}
+
 /// Asks one group, whatever the policy says.
 pub(crate) fn ask(group: CheckGroup, input: &Input) -> Vec<Answer> {
     match GROUPS.iter().find(|(g, _)| *g == group) {

@@ -15,6 +15,7 @@ use crate::plan::{self, GdrPath, MARKER};
 use crate::reboot::{Bus, ShutdownKind, asked_apart, pending_shutdown};
 use crate::service;
 use crate::state;
+use crate::sys::last_resort::LastResort;
 use crate::sys::{Root, SysError, clock, freeze, module, notify, process};
 use crate::world::World;
 
@@ -216,8 +217,14 @@ fn arm(context: &Context) -> Result<Exit, CliError> {
 /// While the journal cannot be read (it may be on a disk that the trial broke), this is the limit.
 const BLIND_LIMIT: Duration = Duration::from_secs(600);
 
+/// How long the reset waits for its record.
+const COURTESY: Duration = Duration::from_secs(30);
+
 fn deadline(context: &Context) -> Result<Exit, CliError> {
+    // Reading the journal, writing it and the sync before a reset all wait for a disk that may be what the trial broke.
+    let last_resort = LastResort::start(&context.root, BLIND_LIMIT);
     loop {
+        last_resort.alive();
         let record = status::last(&context.root)
             .ok()
             .flatten()
@@ -252,8 +259,11 @@ fn deadline(context: &Context) -> Result<Exit, CliError> {
     }
     tracing::error!("the trial was not verified before its deadline: the machine is reset");
     // The record is a courtesy: whoever holds the lock may hang, and the reset must come.
-    if let Ok(mut engine) = context.engine("boot deadline") {
-        engine.send(Event::DeadlineOver)?;
+    last_resort.shorten(COURTESY);
+    if let Ok(mut engine) = context.engine("boot deadline")
+        && let Err(e) = engine.send(Event::DeadlineOver)
+    {
+        tracing::error!("the journal does not have it: {e}");
     }
     process::reboot_now(&context.root)?;
     Ok(Exit::Done)

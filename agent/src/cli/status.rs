@@ -280,7 +280,7 @@ fn next(record: &Record) -> String {
         }
         State::RolledBack => "nothing; everything is as before",
         State::Quarantined if held(record) => {
-            "nothing; the slot is held so that the rollout stands: `gdr-agent rollback` gives it back"
+            "nothing; the slot is held so that the rollout stops: `gdr-agent rollback` gives it back"
         }
         State::Quarantined => {
             "nothing; this policy is not tried again until it changes or `apply --retry`"

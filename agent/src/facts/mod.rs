@@ -48,6 +48,9 @@ pub struct Facts {
     pub live: bool,
     /// Whether an image is being built: what runs here is then not its own, whatever the root is.
     pub bake: bool,
+    /// Whether it is booted, and no chroot.
+    #[serde(skip)]
+    pub booted: bool,
     /// Distribution.
     pub os: Fact<Os>,
     /// Architecture.
@@ -75,14 +78,17 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Takes the root for an image that is being built, or not. The kernel that runs is then the builder's, which a chroot
-    /// with `/proc` and `/sys` shows as its own; it says nothing about the nodes.
+    /// Takes the root for an image that is being built, or not. In a chroot with `/proc` and `/sys` the kernel that runs is the
+    /// builder's, and says nothing about the nodes. In a machine that boots the image while it is made it is the image's own, and
+    /// proves its boot entry; the firmware is the builder's there, too.
     pub fn set_bake(&mut self, bake: bool) {
         self.bake = bake;
         if bake {
-            let running = &mut self.running;
-            for fact in [&mut running.release, &mut running.cmdline] {
-                *fact = Fact::absent(fact.from.clone());
+            if !self.booted {
+                let running = &mut self.running;
+                for fact in [&mut running.release, &mut running.cmdline] {
+                    *fact = Fact::absent(fact.from.clone());
+                }
             }
             for fact in [&mut self.iommu.dmar_table, &mut self.iommu.ivrs_table] {
                 *fact = Fact::absent(fact.from.clone());
@@ -103,6 +109,7 @@ impl Facts {
         Self {
             root: root.path().to_string_lossy().into_owned(),
             live: root.is_live(),
+            booted: root.is_booted(),
             bake: false,
             os,
             arch: os::arch(root),

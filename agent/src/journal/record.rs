@@ -73,6 +73,12 @@ impl Work {
     pub fn commits_in_image(&self) -> bool {
         self.bake && self.policy.trial.bake == gdr_policy::Bake::Commit
     }
+
+    /// Whether it is over while the image is made: there is nothing to try, or it is not to be tried.
+    #[must_use]
+    pub fn ends_in_image(&self) -> bool {
+        self.commits_in_image() || self.bake && self.trial.is_none()
+    }
 }
 
 /// A variable of grubenv, before and after. The block itself is GRUB's to write, too.

@@ -220,7 +220,8 @@ fn booted(txn: &mut Txn, boot: &Boot) -> Vec<Effect> {
     txn.granted = false;
     match txn.state {
         State::Idle | State::Committed | State::RolledBack | State::Quarantined => Vec::new(),
-        State::Staged if !txn.ready => roll_back(
+        // Without a trial registers were written and modules loaded, which another boot has nothing of.
+        State::Staged if !txn.ready || !txn.trial => roll_back(
             txn,
             FailureKind::Interrupted,
             "the machine went down while the changes were being made",
@@ -231,11 +232,7 @@ fn booted(txn: &mut Txn, boot: &Boot) -> Vec<Effect> {
                 txn.state = State::RebootRequested;
                 txn.denial = Some("the machine rebooted without arming the trial".to_owned());
             }
-            if txn.trial {
-                Vec::new()
-            } else {
-                vec![Effect::Verify]
-            }
+            Vec::new()
         }
         State::Staged | State::RebootRequested | State::Granted | State::Armed if ours => {
             txn.state = State::TrialBooted;

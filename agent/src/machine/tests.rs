@@ -207,6 +207,16 @@ fn without_a_trial_the_changes_are_judged_at_once() {
 }
 
 #[test]
+fn without_a_trial_another_boot_has_nothing_to_judge() {
+    let mut t = txn(State::Staged);
+    (t.trial, t.ready) = (false, true);
+    let (t, effects) = run(t, &[boot("boot-2", Marker::None, GrubView::Neither)]);
+    assert_eq!((t.state, effects), (State::RollingBack, vec![Effect::Undo]));
+    // The policy is not to blame.
+    assert_eq!(run(t, &[Event::Undone(vec![])]).0.state, State::RolledBack);
+}
+
+#[test]
 fn the_deadline_resets_first_and_undoes_afterwards() {
     let mut t = txn(State::TrialBooted);
     t.on_trial = true;

@@ -26,12 +26,15 @@ pub(super) fn wanted(mode: IommuMode, facts: &Facts) -> Wanted {
             set("iommu=pt", "identity mapping for the kernel's own devices");
         }
         (IommuMode::Off, Some(Arch::X86)) => set("iommu=off", "turns every x86 IOMMU driver off"),
-        (IommuMode::Passthrough, Some(Arch::Arm)) => match facts.running.release.get().and_then(|r| version(r)) {
+        (IommuMode::Passthrough, Some(Arch::Arm)) => match oldest(facts) {
             // Before 6.11, arm-smmu-v3 with an identity domain breaks CUDA on Grace.
             Some(v) if v < (6, 11) => wanted.notes.push(format!(
                 "Linux {}.{} on this architecture must not use pass-through (SMMUv3 before 6.11): left as it is",
                 v.0, v.1
             )),
+            None if facts.bake => wanted.notes.push(
+                "no kernel of this image is known, and one before 6.11 must not use pass-through (SMMUv3): left as it is".to_owned(),
+            ),
             _ => set("iommu.passthrough=1", "identity mapping for the kernel's own devices"),
         },
         (IommuMode::Off, Some(Arch::Arm)) => {
@@ -44,11 +47,25 @@ pub(super) fn wanted(mode: IommuMode, facts: &Facts) -> Wanted {
     wanted
 }
 
-/// VT-d by its ACPI table; in an image, where no hardware is seen, it may be.
+/// The kernel that runs; in an image the oldest that it has, since any of them may boot.
+fn oldest(facts: &Facts) -> Option<(u32, u32)> {
+    if !facts.bake {
+        return facts.running.release.get().and_then(|r| version(r));
+    }
+    let kernels = facts.kernels.get()?.iter();
+    kernels.filter_map(|kernel| version(&kernel.release)).min()
+}
+
+/// VT-d by its ACPI table; in an image, where no hardware of a node is seen, it may be. An image was given the argument before
+/// its processor was known: it does nothing on AMD, and to take it out again is worth no reboot.
 fn maybe_intel(facts: &Facts) -> bool {
+    let there = || {
+        let line = facts.running.cmdline.get();
+        line.is_some_and(|line| line.split_whitespace().any(|arg| arg == "intel_iommu=on"))
+    };
     match (facts.iommu.dmar_table.get(), facts.iommu.ivrs_table.get()) {
         (Some(true), _) => true,
-        (_, Some(true)) => false,
-        _ => facts.running.cmdline.get().is_none(),
+        (_, Some(true)) => there(),
+        _ => facts.bake || facts.running.cmdline.get().is_none() || there(),
     }
 }

@@ -18,7 +18,7 @@ mod modules;
 mod packages;
 mod step;
 
-use gdr_policy::Policy;
+use gdr_policy::{AcsMethod, AcsScope, Policy};
 
 use crate::facts::Facts;
 use crate::journal::Trial;
@@ -141,6 +141,14 @@ pub fn plan(input: &Input) -> Plan {
     // The devices of whoever makes an image are not those of the nodes.
     if !input.facts.bake {
         acs::plan(input, &mut plan);
+    } else if input.policy.acs.method == AcsMethod::Cmdline
+        && input.policy.acs.scope != AcsScope::Keep
+    {
+        plan.refuse(
+            "acs.needs-node",
+            "the kernel has to be told of ports by its command line, and which ports is known on a node only".to_owned(),
+            "set `acs.method = \"config-space\"` in the image's policy: every boot then clears them itself",
+        );
     }
     record(input, &mut plan);
     plan

@@ -127,7 +127,7 @@ impl Coordinator for Sentinel {
     fn questions(&self, _request: &Request, ask: bool) -> Vec<Question> {
         vec![Question {
             who: self.name().to_owned(),
-            asks: format!("whoever watches for /run/{REQUIRED}; {KURED}"),
+            asks: KURED.to_owned(),
             no: ask.then(|| self.can().err().map(|refusal| refusal.to_string())),
         }]
     }

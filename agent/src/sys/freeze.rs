@@ -6,7 +6,7 @@
 //! pipe: when this process ends in whatever way, the guard thaws.
 #![allow(unsafe_code)]
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -36,15 +36,15 @@ fn thaw(fd: &impl AsFd) -> rustix::io::Result<()> {
 /// Brings everything under a directory's file system to where GRUB can read it.
 ///
 /// On the running system the file system is frozen and thawed; where it cannot be (FAT, a
-/// container, somebody else froze it) or for another root, it is synced. Returns whether it was
-/// frozen.
+/// container, somebody else froze it), for another root or in a chroot, whose file system is the
+/// builder's, it is synced. Returns whether it was frozen.
 ///
 /// # Errors
 /// The directory cannot be opened, or the sync failed.
 pub fn settle(root: &Root, dir: &str) -> Result<bool, SysError> {
     let fd = root.open_file(dir, OFlags::RDONLY | OFlags::DIRECTORY, "open")?;
     disk::sync_all(root, &fd).map_err(|e| root.error("sync the file system of", dir, e))?;
-    if !root.is_live() {
+    if !root.is_booted() {
         return Ok(false);
     }
     let Some(guard) = Guard::start(&root.outside(dir).to_string_lossy()) else {
@@ -106,35 +106,64 @@ impl Guard {
         }
     }
 
+    /// There is nothing to thaw any more: from here on a freeze is somebody else's.
     fn end(mut self) {
-        drop(self.child.stdin.take());
+        if let Some(mut stdin) = self.child.stdin.take() {
+            let _ = stdin.write_all(b"x");
+        }
         let _ = self.child.wait();
     }
 }
 
-/// The guard's own work: say ready, wait for the end of standard input or 30 seconds, thaw.
+unsafe extern "C" {
+    /// signal(2), of the C library that `std` is linked with.
+    fn signal(number: std::ffi::c_int, handler: usize) -> usize;
+}
+
+/// systemd ends a unit by a signal to each of its processes, and a closed terminal does the same: the guard has to outlive the one
+/// that it guards.
+fn ignore_signals() {
+    const SIG_IGN: usize = 1;
+    // SIGHUP, SIGINT and SIGTERM (signal(7)), the same numbers on every architecture.
+    for number in [1, 2, 15] {
+        // SAFETY: the numbers are valid, and SIG_IGN is no address: no code of this process ever runs for the signal.
+        unsafe {
+            signal(number, SIG_IGN);
+        }
+    }
+}
+
+/// The guard's own work: say ready, wait for a byte, which ends it, or for the end of standard input, and thaw then. Thaws after
+/// 30 seconds too, and goes on waiting: a freeze that took so long to begin may still succeed.
 ///
 /// # Errors
 /// The directory cannot be opened; nothing has been frozen then, since the parent waits for ready.
 pub fn guard(dir: &str) -> std::io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let fd: OwnedFd = rustix::fs::open(dir, flags, Mode::empty())?;
+    ignore_signals();
     // A signal for the whole group (a shutdown, a closed terminal) must not end the guard first.
     rustix::process::setsid().ok();
     rustix::io::write(rustix::stdio::stdout(), b"r")?;
     let stdin = rustix::stdio::stdin();
-    let until = clock::now() + GUARD_TIME;
     loop {
-        let left = until.saturating_duration_since(clock::now());
         let mut poll = [rustix::event::PollFd::new(
             &stdin,
             rustix::event::PollFlags::IN,
         )];
-        let timeout = rustix::event::Timespec::try_from(left).ok();
+        let timeout = rustix::event::Timespec::try_from(GUARD_TIME).ok();
         match rustix::event::poll(&mut poll, timeout.as_ref()) {
             Err(rustix::io::Errno::INTR) => {}
-            // End of file, an error or the time is over: in each case the parent has no more say.
-            _ => break,
+            // The time is over: the parent hangs, or has not come to its freeze yet.
+            Ok(0) => {
+                let _ = thaw(&fd);
+            }
+            Ok(_) => match rustix::io::read(stdin, &mut [0; 1]) {
+                Ok(1) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                _ => break,
+            },
+            Err(_) => break,
         }
     }
     match thaw(&fd) {

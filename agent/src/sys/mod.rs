@@ -21,6 +21,7 @@ pub mod env;
 pub mod freeze;
 pub mod journald;
 pub mod kernel_log;
+pub mod last_resort;
 pub mod lock;
 pub mod log_file;
 pub mod module;

@@ -109,6 +109,13 @@ impl Root {
         self.live
     }
 
+    /// Whether that is a running system with systemd as its first process (sd_booted(3)), and no chroot with the builder's
+    /// `/proc` and `/sys`. Not known counts as yes.
+    #[must_use]
+    pub fn is_booted(&self) -> bool {
+        self.is_live() && !matches!(self.stat("/run/systemd/system"), Ok(None))
+    }
+
     /// The directory, as the caller's file system names it.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -164,7 +164,7 @@ choices! {
         /// It is given back: the next node may try.
         Release = "release",
         /// It stays taken until a person runs `gdr-agent rollback` there or the node gets another
-        /// policy: when as many trials failed as the group has slots, the rollout stands.
+        /// policy: when as many trials failed as the group has slots, the rollout stops.
         Hold = "hold",
     }
 }

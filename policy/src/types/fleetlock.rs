@@ -8,7 +8,7 @@ checked_text! {
     /// password, query or fragment.
     FleetlockUrl,
     check_url,
-    "The base URL of the FleetLock server: http or https, without user, password, query or fragment.",
+    "A URL: http or https, without user, password, query or fragment.",
     r"^https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/%-]*)?$"
 }
 

@@ -5,7 +5,7 @@
 use gdr_tests::machine::{Error, Machine, agent_image_of};
 
 use crate::common::*;
-use crate::logind::refused_three_times;
+use crate::logind::{refused_three_times, warned_before};
 use crate::policy::{CAN_BE_MET, policy};
 
 /// Makes boot entries in files of their own the menu, as Fedora has them.
@@ -27,7 +27,7 @@ fn whole_way(machine: &mut Machine) -> Result<Vec<String>, Error> {
     assert_healthy(machine)?;
     told_is_booted(machine)?;
     let old_line = cmdline(machine)?;
-    write_policy(machine, &policy("[]", CAN_BE_MET))?;
+    write_policy(machine, &warned_before(&policy("[]", CAN_BE_MET)))?;
     refused_three_times(machine)?;
     machine.wait_for_boot()?;
     let trial = cmdline(machine)?;

@@ -13,8 +13,17 @@ pub(crate) fn hold(machine: &mut Machine) -> Result<(), Error> {
     Ok(())
 }
 
+/// What people are told who work on the machine.
+pub(crate) const MESSAGE: &str = "a new policy for the GPUs";
+
+/// The same policy with people warned a minute before.
+pub(crate) fn warned_before(policy: &str) -> String {
+    let warning = format!("[reboot]\ndelay = \"1m\"\nmessage = \"{MESSAGE}\"");
+    policy.replace("[reboot]", &warning)
+}
+
 /// Applies while a lock is held, asks while a shutdown is scheduled and while reboot.target is masked; then nothing is in the way
-/// any more, and the machine goes down for the trial.
+/// any more, logind takes the reboot for a minute later, and the machine goes down for the trial by itself.
 pub(crate) fn refused_three_times(machine: &mut Machine) -> Result<(), Error> {
     let version = machine.ok("systemctl --version | head -n 1")?;
     hold(machine)?;
@@ -33,9 +42,15 @@ pub(crate) fn refused_three_times(machine: &mut Machine) -> Result<(), Error> {
     waits_for(machine, "masked")?;
 
     machine.ok("systemctl unmask --quiet --runtime reboot.target")?;
-    // Not waited for: the machine goes down while it runs.
-    machine.ok("systemctl start --no-block gdr-agent-reconcile.service")?;
-    Ok(())
+    ask(machine)?;
+    let scheduled = machine.ok("cat /run/systemd/shutdown/scheduled")?;
+    assert!(
+        scheduled.contains("MODE=reboot") && scheduled.contains(MESSAGE),
+        "{version}: {scheduled}"
+    );
+    assert_eq!(state(machine)?, "GRANTED");
+    // Whoever calls it back now is obeyed: GRUB is told when the machine goes down.
+    assert_not_armed(machine)
 }
 
 /// What the timer does every minute.

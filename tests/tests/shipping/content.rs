@@ -34,7 +34,7 @@ fn the_collection_has_the_version_of_the_agent() {
     assert!(text.lines().any(|line| line == heading), "{heading}");
 }
 
-const BOTH: [&str; 24] = [
+const BOTH: [&str; 26] = [
     "/etc/gdr-agent/policy.toml",
     "/usr/bin/gdr-agent",
     "/usr/lib/systemd/catalog/gdr-agent.catalog",
@@ -54,6 +54,8 @@ const BOTH: [&str; 24] = [
     "/usr/lib/udev/rules.d/70-gdr-agent.rules",
     "/usr/share/bash-completion/completions/gdr-agent",
     "/usr/share/doc/gdr-agent/README.md",
+    "/usr/share/doc/gdr-agent/docs/failures.md",
+    "/usr/share/doc/gdr-agent/docs/topology-hgx8.svg",
     "/usr/share/fish/vendor_completions.d/gdr-agent.fish",
     "/usr/share/gdr-agent/profiles/hgx-bare-metal.toml",
     "/usr/share/man/man5/gdr-agent-policy.5.gz",

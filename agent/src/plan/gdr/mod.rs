@@ -246,7 +246,9 @@ fn module(input: &Input, path: GdrPath, target: &Target) -> Option<MissingModule
     let missing = peermem::of_file(input, target)
         .missing
         .filter(|missing| !missing.unknown)?;
-    let loaded = input.facts.gdr.driver.get();
+    // In a chroot it is the builder's.
+    let builders = input.facts.bake && !input.facts.booted;
+    let loaded = input.facts.gdr.driver.get().filter(|_| !builders);
     let file = target.driver.get();
     Some(MissingModule {
         kernel: target.release.clone(),
