@@ -3,10 +3,11 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::bus::{Bus, Fault};
+use super::bus::{Bus, Fault, Session};
 use super::faults::{blocked, cannot_pass_over, refusal, says_blocked, says_denied, says_no_reply};
 use super::login1::{Login1, REBOOT, Scheduled};
 use super::refusal::{Fate, Refusal, one_line};
+use super::shutdown_kind::reboot_is_masked;
 use super::{Coordinator, Desk, Question, Request, ShutdownKind, Standing, pending_shutdown};
 use crate::sys::clock;
 
@@ -73,7 +74,10 @@ impl Logind {
         let login1 = Login1(&session);
         may_reboot(&login1, request.respect_inhibitors).await?;
         match self.delay_of(request) {
-            Some(delay) => self.ask_later(&login1, request, delay).await.map(|()| None),
+            Some(delay) => {
+                may_be_started(&session).await?;
+                self.ask_later(&login1, request, delay).await.map(|()| None)
+            }
             None => self.ask_now(&login1, request).await.map(Some),
         }
     }
@@ -361,6 +365,22 @@ async fn may_reboot(login1: &Login1<'_>, respect_inhibitors: bool) -> Result<(),
         other => Err(Refusal::Protocol {
             text: format!("CanReboot was answered with \"{}\", which is not known", one_line(other)),
         }),
+    }
+}
+
+/// logind finds out that `reboot.target` is masked when the scheduled time has come, and then the machine stays up
+/// (before systemd 257 `CanReboot` does not tell, either). Where systemd does not answer, logind's answer is what there is.
+async fn may_be_started(session: &Session) -> Result<(), Refusal> {
+    match reboot_is_masked(session).await {
+        Ok(true) => Err(Refusal::NotPermitted {
+            text: "reboot.target is masked, so that a scheduled reboot would not come; `systemctl unmask reboot.target`"
+                .to_owned(),
+        }),
+        Ok(false) => Ok(()),
+        Err(fault) => {
+            tracing::info!("whether reboot.target is masked is not known: {fault}");
+            Ok(())
+        }
     }
 }
 

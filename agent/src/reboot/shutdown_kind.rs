@@ -2,7 +2,7 @@
 //! reboot: soft-reboot and kexec skip the boot loader, and a power-off may be followed by a
 //! power-on months later.
 
-use super::bus::{Bus, Fault, Service};
+use super::bus::{Bus, Fault, Service, Session};
 use super::refusal::one_line;
 
 pub(super) const SYSTEMD: Service<'static> = Service {
@@ -10,6 +10,18 @@ pub(super) const SYSTEMD: Service<'static> = Service {
     path: "/org/freedesktop/systemd1",
     interface: "org.freedesktop.systemd1.Manager",
 };
+
+/// Whether systemd would refuse to start what a reboot is.
+pub(super) async fn reboot_is_masked(session: &Session) -> Result<bool, Fault> {
+    let path: zbus::OwnedObjectPath = session.ask(&SYSTEMD, "LoadUnit", &"reboot.target").await?;
+    let unit = Service {
+        name: SYSTEMD.name,
+        path: path.as_str(),
+        interface: "org.freedesktop.systemd1.Unit",
+    };
+    let load: String = session.property(&unit, "LoadState").await?;
+    Ok(load == "masked")
+}
 
 /// Which way the system goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
