@@ -43,7 +43,10 @@ pub(crate) fn refused_three_times(machine: &mut Machine) -> Result<(), Error> {
 
     machine.ok("systemctl unmask --quiet --runtime reboot.target")?;
     ask(machine)?;
-    let scheduled = machine.ok("cat /run/systemd/shutdown/scheduled")?;
+    // logind writes the message escaped.
+    let scheduled = machine
+        .ok("cat /run/systemd/shutdown/scheduled")?
+        .replace("\\x20", " ");
     assert!(
         scheduled.contains("MODE=reboot") && scheduled.contains(MESSAGE),
         "{version}: {scheduled}"
