@@ -313,7 +313,7 @@ fn an_image_is_not_told_of_ports_by_its_command_line() {
     let before = fingerprint(node.path());
     let refused = node.json(&["apply", "--bake"], 9);
     assert!(
-        refused.to_string().contains("acs.needs-node"),
+        refused.to_string().contains("boot.acs-needs-node"),
         "{refused:#}"
     );
     assert_eq!(fingerprint(node.path()), before);

@@ -145,7 +145,7 @@ pub fn plan(input: &Input) -> Plan {
         && input.policy.acs.scope != AcsScope::Keep
     {
         plan.refuse(
-            "acs.needs-node",
+            "boot.acs-needs-node",
             "the kernel has to be told of ports by its command line, and which ports is known on a node only".to_owned(),
             "set `acs.method = \"config-space\"` in the image's policy: every boot then clears them itself",
         );
