@@ -155,7 +155,8 @@ impl Fake {
 
     /// The events that change something: asking is left out.
     pub fn deeds(&self) -> Vec<String> {
-        const QUESTIONS: [&str; 7] = [
+        const QUESTIONS: [&str; 8] = [
+            "LoadUnit",
             "WallMessage",
             "PreparingForShutdown",
             "ScheduledShutdown",
