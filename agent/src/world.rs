@@ -36,6 +36,16 @@ pub struct World {
 }
 
 impl World {
+    /// As [`World::read`], of an image that is being built if `bake`.
+    ///
+    /// # Errors
+    /// As [`World::read`].
+    pub fn read_for(root: &Root, policy: &Policy, bake: bool) -> Result<Self, StateError> {
+        let mut world = Self::read(root, policy)?;
+        world.facts.set_bake(bake);
+        Ok(world)
+    }
+
     /// Reads a root, PCI as far as the policy's selectors and scope ask for it.
     ///
     /// # Errors

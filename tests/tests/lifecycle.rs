@@ -247,6 +247,14 @@ fn the_first_boot_of_a_baked_image_is_the_trial() {
     assert!(node.cmdline().contains("iommu=pt"));
 }
 
+/// Puts one text in the place of another, which has to be there.
+fn edit_policy(node: &Node, from: &str, to: &str) {
+    let text = String::from_utf8(node.read("etc/gdr-agent/policy.toml")).unwrap();
+    let edited = text.replace(from, to);
+    assert_ne!(edited, text);
+    node.write("etc/gdr-agent/policy.toml", edited.as_bytes());
+}
+
 /// What was baked for a processor that was not known has an argument more than a node with AMD's needs.
 #[test]
 fn a_baked_image_is_committed_on_another_makers_processor_and_stays_as_it_is() {
@@ -291,10 +299,7 @@ fn a_baked_image_is_committed_on_another_makers_processor_and_stays_as_it_is() {
 #[test]
 fn an_image_whose_command_line_is_to_stay_is_committed_at_once() {
     let node = Node::new(&NodeSpec::default());
-    let text = String::from_utf8(node.read("etc/gdr-agent/policy.toml")).unwrap();
-    let keep = text.replace("iommu = \"passthrough\"", "iommu = \"keep\"");
-    assert_ne!(keep, text);
-    node.write("etc/gdr-agent/policy.toml", keep.as_bytes());
+    edit_policy(&node, "iommu = \"passthrough\"", "iommu = \"keep\"");
     let line = node.cmdline();
     let baked = node.json(&["apply", "--bake"], 0);
     assert_eq!(baked["status"]["state"], "COMMITTED", "{baked:#}");
@@ -306,10 +311,7 @@ fn an_image_whose_command_line_is_to_stay_is_committed_at_once() {
 #[test]
 fn an_image_is_not_told_of_ports_by_its_command_line() {
     let node = Node::new(&NodeSpec::default());
-    let text = String::from_utf8(node.read("etc/gdr-agent/policy.toml")).unwrap();
-    let told = text.replace("[acs]\n", "[acs]\nmethod = \"cmdline\"\n");
-    assert_ne!(told, text);
-    node.write("etc/gdr-agent/policy.toml", told.as_bytes());
+    edit_policy(&node, "[acs]\n", "[acs]\nmethod = \"cmdline\"\n");
     let before = fingerprint(node.path());
     let refused = node.json(&["apply", "--bake"], 9);
     assert!(

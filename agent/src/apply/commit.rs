@@ -22,8 +22,7 @@ impl Engine<'_> {
         let trial = record.work.trial.clone();
         let in_image = record.work.ends_in_image();
         // The plan that was made before the trial is history: files may have changed since.
-        let mut world = World::read(self.root, &policy)?;
-        world.facts.set_bake(in_image);
+        let world = World::read_for(self.root, &policy, in_image)?;
         let ports = world.ports(&policy);
         let plan = world.plan(
             &policy,

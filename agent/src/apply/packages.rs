@@ -60,8 +60,7 @@ impl Engine<'_> {
 
     /// A package that was installed is no proof: the module has to be there, for this kernel, and register.
     fn prove(&self, policy: &Policy, install: &package::Install) -> Result<(), EngineError> {
-        let mut world = World::read(self.root, policy)?;
-        world.facts.set_bake(self.record()?.work.bake);
+        let world = World::read_for(self.root, policy, self.record()?.work.bake)?;
         let decision = world.decide(policy);
         let lacks = decision
             .modules

@@ -21,11 +21,9 @@ impl Engine<'_> {
         );
         let trial = record.work.trial.clone();
         let (bakes, commits) = (record.work.bake, record.work.commits_in_image());
-        let mut world = World::read(self.root, &policy)?;
-        world.facts.set_bake(bakes);
+        let mut world = World::read_for(self.root, &policy, bakes)?;
         if self.install_packages(&mut world, &policy)? {
-            world = World::read(self.root, &policy)?;
-            world.facts.set_bake(bakes);
+            world = World::read_for(self.root, &policy, bakes)?;
         }
         let ports = world.ports(&policy);
         let plan = world.plan(&policy, &ports, &digest, id.as_str(), None);

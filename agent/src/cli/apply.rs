@@ -73,8 +73,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
     needs_root(context, "apply")?;
     let digest = policy.digest();
     let policy = policy.loaded.policy;
-    let mut world = World::read(&context.root, &policy)?;
-    world.facts.set_bake(args.bake);
+    let mut world = World::read_for(&context.root, &policy, args.bake)?;
     if args.dry_run_reboot {
         return rehearse(context, digest, &policy);
     }
@@ -108,8 +107,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<Exit, CliError> {
         } else if !resume(&mut engine, &record)? {
             return go_on(context, &mut engine, digest, args, wants_reboot);
         }
-        world = World::read(&context.root, &policy)?;
-        world.facts.set_bake(args.bake);
+        world = World::read_for(&context.root, &policy, args.bake)?;
         world.survey(&context.root, &policy);
     }
     if args.retry {

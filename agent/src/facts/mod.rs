@@ -84,7 +84,7 @@ impl Facts {
     pub fn set_bake(&mut self, bake: bool) {
         self.bake = bake;
         if bake {
-            if !self.booted {
+            if self.builders_runs() {
                 let running = &mut self.running;
                 for fact in [&mut running.release, &mut running.cmdline] {
                     *fact = Fact::absent(fact.from.clone());
@@ -94,6 +94,12 @@ impl Facts {
                 *fact = Fact::absent(fact.from.clone());
             }
         }
+    }
+
+    /// Whether what runs here is the kernel of whoever builds the image.
+    #[must_use]
+    pub fn builders_runs(&self) -> bool {
+        self.bake && !self.booted
     }
 
     /// Reads a root. What cannot be read is unknown; reading never fails as a whole.

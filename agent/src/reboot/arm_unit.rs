@@ -4,17 +4,14 @@
 
 use std::time::Duration;
 
-use super::bus::{Bus, Fault, Service, Session};
+use super::bus::{Bus, Fault, Session};
 use super::refusal::{Refusal, one_line};
-use super::shutdown_kind::SYSTEMD;
-use crate::sys::{Root, SysError, clock};
+use super::shutdown_kind::{SYSTEMD, load_unit, unit_at};
+use crate::sys::{BOOTED, Root, SysError, clock};
 
 /// Its name.
 pub const ARM_UNIT: &str = "gdr-agent-arm.service";
 
-const UNIT: &str = "org.freedesktop.systemd1.Unit";
-/// There once systemd runs the machine: sd_booted(3).
-const BOOTED: &str = "/run/systemd/system";
 /// How long its start may take; it has nothing to do but to wait for units of the boot.
 const START: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -130,13 +127,8 @@ async fn start_job(bus: &Bus) -> Result<(), Fault> {
 
 async fn state(bus: &Bus) -> Result<State, Fault> {
     let session: Session = bus.open().await?;
-    // Loads it where systemd has not yet, or has forgotten it.
-    let path: zbus::OwnedObjectPath = session.ask(&SYSTEMD, "LoadUnit", &ARM_UNIT).await?;
-    let unit = Service {
-        name: SYSTEMD.name,
-        path: path.as_str(),
-        interface: UNIT,
-    };
+    let path = load_unit(&session, ARM_UNIT).await?;
+    let unit = unit_at(&path);
     let (job, _): (u32, zbus::OwnedObjectPath) = session.property(&unit, "Job").await?;
     Ok(State {
         load: session.property(&unit, "LoadState").await?,

@@ -11,15 +11,27 @@ pub(super) const SYSTEMD: Service<'static> = Service {
     interface: "org.freedesktop.systemd1.Manager",
 };
 
-/// Whether systemd would refuse to start what a reboot is.
-pub(super) async fn reboot_is_masked(session: &Session) -> Result<bool, Fault> {
-    let path: zbus::OwnedObjectPath = session.ask(&SYSTEMD, "LoadUnit", &"reboot.target").await?;
-    let unit = Service {
+/// Where a unit is on the bus. Loads it where systemd has not yet, or has forgotten it.
+pub(super) async fn load_unit(
+    session: &Session,
+    name: &'static str,
+) -> Result<zbus::OwnedObjectPath, Fault> {
+    session.ask(&SYSTEMD, "LoadUnit", &name).await
+}
+
+/// The unit at [`load_unit`]'s path.
+pub(super) fn unit_at(path: &zbus::OwnedObjectPath) -> Service<'_> {
+    Service {
         name: SYSTEMD.name,
         path: path.as_str(),
         interface: "org.freedesktop.systemd1.Unit",
-    };
-    let load: String = session.property(&unit, "LoadState").await?;
+    }
+}
+
+/// Whether systemd would refuse to start what a reboot is.
+pub(super) async fn reboot_is_masked(session: &Session) -> Result<bool, Fault> {
+    let path = load_unit(session, "reboot.target").await?;
+    let load: String = session.property(&unit_at(&path), "LoadState").await?;
     Ok(load == "masked")
 }
 

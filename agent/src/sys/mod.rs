@@ -34,5 +34,5 @@ pub mod write;
 pub use disk::{Change, Watch};
 pub use error::SysError;
 pub use reader::Reader;
-pub use root::{Entry, EntryKind, Root, Stat};
+pub use root::{BOOTED, Entry, EntryKind, Root, Stat};
 pub use said::{Ask, DIR as SAID, PACKAGES, Said, note_packages, said};

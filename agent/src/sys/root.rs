@@ -16,6 +16,9 @@ use super::disk::Watch;
 use super::noted::Source;
 use super::reader::Reader;
 
+/// There once systemd runs the machine: sd_booted(3).
+pub const BOOTED: &str = "/run/systemd/system";
+
 /// Files larger than this are not read whole: nothing that facts come from is this big.
 pub(super) const MAX_READ: u64 = 64 << 20;
 
@@ -113,7 +116,7 @@ impl Root {
     /// `/proc` and `/sys`. Not known counts as yes.
     #[must_use]
     pub fn is_booted(&self) -> bool {
-        self.is_live() && !matches!(self.stat("/run/systemd/system"), Ok(None))
+        self.is_live() && !matches!(self.stat(BOOTED), Ok(None))
     }
 
     /// The directory, as the caller's file system names it.

@@ -178,6 +178,61 @@ fn cruel_schedules_on_el9() {
     cruel(Family::El9);
 }
 
+#[test]
+fn cruel_schedules_on_fedora() {
+    cruel(Family::Fedora);
+}
+
+#[test]
+fn cruel_schedules_on_suse() {
+    cruel(Family::Suse);
+}
+
+/// What is remembered of other schedules, and another directory, are nothing that counts.
+#[test]
+fn a_seed_comes_to_the_same_each_time() {
+    let ground = sim::Playground::new(Family::Debian, None);
+    let ends: Vec<_> = (0..6)
+        .map(|seed| ground.play(&chance::schedule(seed)))
+        .collect();
+    for seed in [1, 5] {
+        let other = sim::Playground::new(Family::Debian, None);
+        let again = other.play(&chance::schedule(seed));
+        assert_eq!(again, ends[usize::try_from(seed).unwrap()], "seed {seed}");
+    }
+}
+
+/// Schedules that a mistake may stay hidden for; each begins otherwise.
+const HIDDEN: u64 = 600;
+
+#[test]
+fn mistakes_are_caught_by_schedules_and_shrink() {
+    let mut missed = Vec::new();
+    for bug in Bug::ALL {
+        let of = sim::Playground::new(Family::Debian, Some(bug));
+        let caught = (0..HIDDEN).find_map(|seed| {
+            let schedule = chance::schedule(seed * 16);
+            let why = of.play(&schedule).err()?;
+            let small = sim::shrink(&of, &schedule);
+            let why: String = why.chars().take(200).collect();
+            println!(
+                "| {} | {} | {} of {} | {why} | {small:?}",
+                bug.name(),
+                seed + 1,
+                small.len(),
+                schedule.len()
+            );
+            assert!(of.play(&small).is_err(), "what is left does not fail");
+            Some(seed)
+        });
+        if caught.is_none() {
+            println!("| {} | NOT CAUGHT |", bug.name());
+            missed.push(bug);
+        }
+    }
+    assert!(missed.is_empty(), "{missed:?}");
+}
+
 /// Is this test possible here? If not it says so, and in CI that is a failure.
 fn can(system: fs::FileSystem) -> bool {
     fs::sweep();
@@ -263,59 +318,4 @@ fn an_agent_that_does_not_freeze_is_caught_on_xfs() {
         tally.faults[0].contains("lost with the power")
             || tally.faults[0].contains("GRUB does not see")
     );
-}
-
-#[test]
-fn cruel_schedules_on_fedora() {
-    cruel(Family::Fedora);
-}
-
-#[test]
-fn cruel_schedules_on_suse() {
-    cruel(Family::Suse);
-}
-
-/// What is remembered of other schedules, and another directory, are nothing that counts.
-#[test]
-fn a_seed_comes_to_the_same_each_time() {
-    let ground = sim::Playground::new(Family::Debian, None);
-    let ends: Vec<_> = (0..6)
-        .map(|seed| ground.play(&chance::schedule(seed)))
-        .collect();
-    for seed in [1, 5] {
-        let other = sim::Playground::new(Family::Debian, None);
-        let again = other.play(&chance::schedule(seed));
-        assert_eq!(again, ends[usize::try_from(seed).unwrap()], "seed {seed}");
-    }
-}
-
-/// Schedules that a mistake may stay hidden for; each begins otherwise.
-const HIDDEN: u64 = 600;
-
-#[test]
-fn mistakes_are_caught_by_schedules_and_shrink() {
-    let mut missed = Vec::new();
-    for bug in Bug::ALL {
-        let of = sim::Playground::new(Family::Debian, Some(bug));
-        let caught = (0..HIDDEN).find_map(|seed| {
-            let schedule = chance::schedule(seed * 16);
-            let why = of.play(&schedule).err()?;
-            let small = sim::shrink(&of, &schedule);
-            let why: String = why.chars().take(200).collect();
-            println!(
-                "| {} | {} | {} of {} | {why} | {small:?}",
-                bug.name(),
-                seed + 1,
-                small.len(),
-                schedule.len()
-            );
-            assert!(of.play(&small).is_err(), "what is left does not fail");
-            Some(seed)
-        });
-        if caught.is_none() {
-            println!("| {} | NOT CAUGHT |", bug.name());
-            missed.push(bug);
-        }
-    }
-    assert!(missed.is_empty(), "{missed:?}");
 }

@@ -1,5 +1,7 @@
 //! After a crash: the node boots, its units run, and what comes of it is judged.
 
+use std::collections::BTreeMap;
+
 use gdr_agent::cli::Exit;
 use gdr_agent::journal::Record;
 use gdr_agent::machine::State;
@@ -8,6 +10,12 @@ use crate::model::Disk;
 use crate::rig::{Kernel, Print, Rig};
 use crate::scenario::{After, Recording, is_trial, plain};
 use gdr_tests::node::Boot;
+
+/// How often it ended how, for a table.
+pub fn counted(ends: &BTreeMap<End, usize>) -> String {
+    let each: Vec<String> = ends.iter().map(|(end, n)| format!("{n} {end:?}")).collect();
+    each.join(", ")
+}
 
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::bugs::Bug;
 use crate::model::{Left, Running};
-use crate::recover::{Crash, End, Recovery};
+use crate::recover::{Crash, End, Recovery, counted};
 use crate::rig::Rig;
 use crate::scenario::{After, Recording, Scenario, record};
 
@@ -69,11 +69,6 @@ pub const HEAD: &str = "| scenario | points | nothing lost | un-synced lost | to
 impl Tally {
     pub fn row(&self, name: &str) -> String {
         let of = |variant| self.crashes.get(&variant).copied().unwrap_or(0);
-        let ends: Vec<String> = self
-            .ends
-            .iter()
-            .map(|(end, n)| format!("{n} {end:?}"))
-            .collect();
         format!(
             "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {:.1} s",
             self.points,
@@ -82,7 +77,7 @@ impl Tally {
             of(Variant::Torn),
             of(Variant::Killed),
             self.disks,
-            ends.join(", "),
+            counted(&self.ends),
             self.faults.len(),
             self.seconds,
         )

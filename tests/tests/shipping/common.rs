@@ -165,6 +165,13 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// A command in the machine's root.
+    pub fn chroot(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("chroot");
+        command.arg(self.root()).args(args);
+        command
+    }
+
     pub fn new() -> Self {
         let tar = ok(&mut Command::new(repository().join("scripts/package-root")));
         let tar = tar.lines().last().unwrap();

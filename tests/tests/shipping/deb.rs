@@ -35,7 +35,7 @@ impl Machine {
     }
 
     fn version(&self) -> String {
-        let shown = ok(Command::new("chroot").arg(self.root()).args([
+        let shown = ok(&mut self.chroot(&[
             "dpkg-query",
             "-W",
             "-f",
@@ -70,19 +70,10 @@ fn installing_enables_by_preset_and_changes_no_boot_file() {
     let mode = ok(Command::new("stat").args(["-c", "%a"]).arg(&state));
     assert_eq!(mode.trim(), "700");
     // The policy that comes with it says nothing wrong.
-    ok(Command::new("chroot").arg(machine.root()).args([
-        "gdr-agent",
-        "policy",
-        "check",
-        "/etc/gdr-agent/policy.toml",
-    ]));
+    ok(&mut machine.chroot(&["gdr-agent", "policy", "check", "/etc/gdr-agent/policy.toml"]));
 
     // An administrator's choice and file outlive an upgrade and a downgrade.
-    ok(Command::new("chroot").arg(machine.root()).args([
-        "systemctl",
-        "disable",
-        "gdr-agent-reconcile.timer",
-    ]));
+    ok(&mut machine.chroot(&["systemctl", "disable", "gdr-agent-reconcile.timer"]));
     machine.write_policy();
     let policy = machine.node.read("etc/gdr-agent/policy.toml");
     for version in [NEXT, THIS] {
@@ -180,9 +171,8 @@ fn the_program_that_a_removal_keeps_can_roll_back() {
     machine.install_deb(THIS);
     machine.commit();
     machine.dpkg(&["-r", "gdr-agent"]);
-    let done = Command::new("chroot")
-        .arg(machine.root())
-        .args(["/var/lib/gdr-agent/uninstall/gdr-agent", "rollback"])
+    let done = machine
+        .chroot(&["/var/lib/gdr-agent/uninstall/gdr-agent", "rollback"])
         .output()
         .unwrap();
     // The files are back; the line that runs is the policy's until the reboot.
@@ -260,9 +250,8 @@ fn an_image_is_baked_in_a_chroot_without_systemd_and_bus() {
         for path in ["proc/cmdline", "proc/sys/kernel/random/boot_id"] {
             std::fs::remove_file(machine.root().join(path)).unwrap();
         }
-        let baked = Command::new("chroot")
-            .arg(machine.root())
-            .args(["gdr-agent", "apply", "--bake"])
+        let baked = machine
+            .chroot(&["gdr-agent", "apply", "--bake"])
             .output()
             .unwrap();
         assert_eq!(baked.status.code(), Some(exit), "{}", both(&baked));

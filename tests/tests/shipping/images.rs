@@ -2,7 +2,7 @@
 //! and the commands of Packer's template run in a chroot, as those two would run them.
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use crate::common::{Machine, THIS, both, can_install, find, ok, packages, repository};
 
@@ -19,11 +19,6 @@ impl Machine {
         machine
     }
 
-    fn chroot(&self, args: &[&str]) -> Output {
-        let mut command = Command::new("chroot");
-        command.arg(self.root()).args(args).output().unwrap()
-    }
-
     fn install_with_policy(&self) {
         ok(Command::new("dpkg")
             .arg("--root")
@@ -36,7 +31,7 @@ impl Machine {
 
     /// The next boot is the trial, and ends well.
     fn first_boot_commits(&self) {
-        let status = self.chroot(&["gdr-agent", "status"]);
+        let status = self.chroot(&["gdr-agent", "status"]).output().unwrap();
         assert_eq!(status.status.code(), Some(8), "{}", both(&status));
         let said = both(&status);
         assert!(said.contains("ARMED"), "{said}");
@@ -105,7 +100,10 @@ fn the_builders_kernel_and_firmware_say_nothing_about_the_image() {
         .write("proc/sys/kernel/osrelease", b"6.99-builder\n");
     let mounts = "40 22 0:21 / /proc rw - proc proc rw\n";
     machine.node.write("proc/self/mountinfo", mounts.as_bytes());
-    let baked = machine.chroot(&["gdr-agent", "apply", "--bake"]);
+    let baked = machine
+        .chroot(&["gdr-agent", "apply", "--bake"])
+        .output()
+        .unwrap();
     assert_eq!(baked.status.code(), Some(8), "{}", both(&baked));
     let custom = machine.node.read("boot/grub/custom.cfg");
     let custom = String::from_utf8_lossy(&custom);
@@ -143,13 +141,9 @@ fn mkosis_script_bakes_the_policy_in_and_not_for_a_build_that_is_thrown_away() {
     let before = machine.boot_files();
     let script = std::fs::read(example("mkosi/mkosi.postinst.chroot")).unwrap();
     machine.node.write("tmp/postinst", &script);
-    ok(Command::new("chroot")
-        .arg(machine.root())
-        .args(["sh", "/tmp/postinst", "build"]));
+    ok(&mut machine.chroot(&["sh", "/tmp/postinst", "build"]));
     assert_eq!(machine.boot_files(), before);
-    ok(Command::new("chroot")
-        .arg(machine.root())
-        .args(["sh", "/tmp/postinst", "final"]));
+    ok(&mut machine.chroot(&["sh", "/tmp/postinst", "final"]));
     machine.first_boot_commits();
 }
 
@@ -181,7 +175,10 @@ fn packers_last_provisioner_bakes_the_policy_in() {
     // As Packer writes its script: `-e`, so that the exit code is that of the first that fails.
     let script = format!("#!/bin/sh -e\n{}\n", commands.join("\n"));
     machine.node.write("tmp/script", script.as_bytes());
-    let done = machine.chroot(&["sh", "-e", "/tmp/script"]);
+    let done = machine
+        .chroot(&["sh", "-e", "/tmp/script"])
+        .output()
+        .unwrap();
     assert!(
         codes.contains(&done.status.code().unwrap()),
         "{}",

@@ -44,11 +44,7 @@ fn install_upgrade_downgrade_and_removal() {
     let state = machine.root().join("var/lib/gdr-agent");
     let mode = ok(Command::new("stat").args(["-c", "%a"]).arg(&state));
     assert_eq!(mode.trim(), "700");
-    ok(Command::new("chroot").arg(machine.root()).args([
-        "systemctl",
-        "disable",
-        "gdr-agent-reconcile.timer",
-    ]));
+    ok(&mut machine.chroot(&["systemctl", "disable", "gdr-agent-reconcile.timer"]));
     machine.write_policy();
     let policy = machine.node.read("etc/gdr-agent/policy.toml");
     machine.node.json(&["apply", "--reboot"], 8);
@@ -91,7 +87,7 @@ fn what_is_committed_stays_with_the_program_that_takes_it_back() {
         "{said}"
     );
     assert_eq!((machine.boot_files(), machine.boots()), committed);
-    ok(Command::new("chroot").arg(machine.root()).args([
+    ok(&mut machine.chroot(&[
         "/var/lib/gdr-agent/uninstall/gdr-agent",
         "boot",
         "uninstall",

@@ -246,9 +246,8 @@ fn module(input: &Input, path: GdrPath, target: &Target) -> Option<MissingModule
     let missing = peermem::of_file(input, target)
         .missing
         .filter(|missing| !missing.unknown)?;
-    // In a chroot it is the builder's.
-    let builders = input.facts.bake && !input.facts.booted;
-    let loaded = input.facts.gdr.driver.get().filter(|_| !builders);
+    let driver = input.facts.gdr.driver.get();
+    let loaded = driver.filter(|_| !input.facts.builders_runs());
     let file = target.driver.get();
     Some(MissingModule {
         kernel: target.release.clone(),

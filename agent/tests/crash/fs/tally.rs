@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::recover::End;
+use crate::recover::{End, counted};
 
 /// What came of a scenario's points.
 #[derive(Debug, Default)]
@@ -24,18 +24,13 @@ pub const HEAD: &str = "| scenario | points | different disks | tried | GRUB's v
 
 impl Tally {
     pub fn row(&self, name: &str) -> String {
-        let ends: Vec<String> = self
-            .ends
-            .iter()
-            .map(|(end, n)| format!("{n} {end:?}"))
-            .collect();
         format!(
             "| {name} | {} | {} | {} | {} | {} | {} | {:.1} s",
             self.points,
             self.disks,
             self.tried,
             self.stale,
-            ends.join(", "),
+            counted(&self.ends),
             self.faults.len(),
             self.seconds,
         )
